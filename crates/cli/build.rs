@@ -1,0 +1,18 @@
+//! Bakes the identity of the source tree into the binary, as `FIRSTCLAIM_BUILD_ID`.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::Path;
+
+#[path = "build_id.rs"]
+mod build_id;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let mut out = io::stdout().lock();
+    for source in build_id::SOURCES {
+        writeln!(out, "cargo::rerun-if-changed={}", root.join(source).display())?;
+    }
+    writeln!(out, "cargo::rustc-env=FIRSTCLAIM_BUILD_ID={}", build_id::build_id(&root)?)?;
+    Ok(())
+}

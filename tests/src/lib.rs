@@ -1,0 +1,3 @@
+//! Whole processes of firstclaim under test.
+
+pub mod binary;
