@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The files and folders, seen from the root of the repository, that make the binary.
-pub const SOURCES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "proto", "crates"];
+pub const SOURCES: [&str; 5] =
+    ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "proto", "crates"];
 
 /// Folders that only tests, benchmarks and editors read.
 const SKIPPED: [&str; 4] = ["tests", "benches", "examples", "target"];

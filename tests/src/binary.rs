@@ -31,7 +31,9 @@ pub enum BinaryError {
         reason: String,
     },
     /// The binary is stale.
-    #[error("{path} was built from another tree ({built}) than this one ({here}); run `make build`")]
+    #[error(
+        "{path} was built from another tree ({built}) than this one ({here}); run `make build`"
+    )]
     Stale {
         /// The binary.
         path: PathBuf,

@@ -1,0 +1,1 @@
+//! Nothing: depending on `rocksdb` is what builds the archive.
