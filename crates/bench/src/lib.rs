@@ -1,0 +1,1 @@
+//! The closed-loop load driver behind firstclaim bench.

@@ -1,0 +1,2 @@
+//! The firstclaim binary.
+fn main() {}

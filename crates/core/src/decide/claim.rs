@@ -1,0 +1,364 @@
+//! Claim: the table of semantics §5, row by row; the first matching row wins.
+
+use crate::command::Claim;
+use crate::decide::{Context, Decision};
+use crate::fingerprint::{Comparison, FingerprintSet};
+use crate::invalid::Invalid;
+use crate::limits;
+use crate::outcome::{
+    Acquired, AcquiredKind, Answer, Pending, PendingReason, Refusal, Replay, Unresolved,
+};
+use crate::policy::Requirement;
+use crate::record::{Completion, Frozen, Grant, KnownAttempt, Logical, Mode, Record, State};
+use crate::tenant::Namespace;
+use crate::time::{Millis, Timestamp};
+
+/// Decides a claim. `prior` is the record unless it is forgotten.
+pub fn claim(context: &mut Context<'_>, prior: Option<&Record>, claim: &Claim) -> Decision {
+    let lease = match check_fields(context, claim) {
+        Ok(lease) => lease,
+        Err(refusal) => return Decision::refuse(refusal),
+    };
+    let claim = &Asked { claim, lease };
+    let Some(record) = prior else { return first(context, claim) };
+    let Some(logical) = record.logical(&context.cluster.clock) else {
+        return first(context, claim);
+    };
+    // Rows 1 and 2: before the state, on every path.
+    if logical != Logical::Unbound
+        && let Err(refusal) = check_fingerprint(record, &claim.claim.fingerprints)
+    {
+        return Decision::refuse(refusal);
+    }
+    // Row 3.
+    if let State::Completed(completion) = &record.state {
+        return Decision::answer(replay(context.now(), completion, claim));
+    }
+    if let Some(decision) = same_attempt(context, record, logical, claim) {
+        return decision;
+    }
+    by_state(context, record, logical, claim)
+}
+
+/// A claim whose fields fit the policy.
+struct Asked<'a> {
+    claim: &'a Claim,
+    lease: Millis,
+}
+
+fn check_fields(context: &Context<'_>, claim: &Claim) -> Result<Millis, Refusal> {
+    let policy = context.policy;
+    if policy.fingerprint == Requirement::Required && claim.fingerprints.is_empty() {
+        return Err(invalid(
+            "fingerprints",
+            "is missing, and the namespace requires one",
+            "send scheme and digest of the canonical request",
+        ));
+    }
+    let lease = claim.lease.unwrap_or(policy.lease_default);
+    if lease < limits::LEASE_MIN || lease > policy.lease_max {
+        return Err(invalid(
+            "lease",
+            format!("is {} ms", lease.0),
+            format!("use {} to {} ms", limits::LEASE_MIN.0, policy.lease_max.0),
+        ));
+    }
+    Ok(lease)
+}
+
+fn invalid(field: &str, problem: impl Into<String>, fix: impl Into<String>) -> Refusal {
+    Refusal::Invalid(vec![Invalid::new(field, problem, fix)])
+}
+
+/// Rows 1 and 2.
+fn check_fingerprint(record: &Record, sent: &FingerprintSet) -> Result<(), Refusal> {
+    match record.fingerprints.compare(sent) {
+        Comparison::Same => Ok(()),
+        Comparison::Differs { scheme, parts } => Err(Refusal::FingerprintMismatch {
+            scheme: scheme.into(),
+            parts,
+            first_seen_time: record.first_seen_time,
+        }),
+        Comparison::Incomparable => {
+            let schemes = |set: &FingerprintSet| {
+                set.all().iter().map(|one| one.scheme().as_str().to_owned()).collect()
+            };
+            Err(Refusal::FingerprintIncomparable {
+                bound: schemes(&record.fingerprints),
+                sent: schemes(sent),
+                first_seen_time: record.first_seen_time,
+            })
+        }
+    }
+}
+
+/// Row 3. The bytes are gone at their time, whether or not the sweeper came by.
+fn replay(now: Timestamp, completion: &Completion, claim: &Asked<'_>) -> Answer {
+    let mut shown = completion.clone();
+    if completion.result_expire_time.has_come(now) {
+        shown.result = completion.result.without_bytes();
+    }
+    Answer::Replay(Box::new(Replay {
+        by_this_attempt: completion.attempt_id == claim.claim.attempt_id,
+        result_dropped: completion.result_expire_time.has_come(now),
+        age: now.since(completion.completed_time),
+        completion: shown,
+    }))
+}
+
+/// Rows 4 to 6.
+fn same_attempt(
+    context: &Context<'_>,
+    record: &Record,
+    logical: Logical,
+    claim: &Asked<'_>,
+) -> Option<Decision> {
+    let attempt_id = &claim.claim.attempt_id;
+    let known = record.attempts.iter().rev().find(|known| known.attempt_id == *attempt_id)?;
+    if known.owner != claim.claim.owner {
+        return Some(Decision::refuse(Refusal::AttemptIdReused { owner: known.owner.clone() }));
+    }
+    if let (Logical::Live, Some(grant)) = (logical, &record.grant)
+        && grant.attempt_id == *attempt_id
+    {
+        let answer = acquired(context, record, grant, AcquiredKind::AlreadyHeld, claim);
+        return Some(Decision::answer(answer));
+    }
+    Some(Decision::refuse(Refusal::AttemptSpent { epoch: known.epoch }))
+}
+
+/// Rows 7 to 17.
+fn by_state(
+    context: &mut Context<'_>,
+    record: &Record,
+    logical: Logical,
+    claim: &Asked<'_>,
+) -> Decision {
+    let now = context.now();
+    let exhausted =
+        context.policy.max_attempts > 0 && record.execute_grants >= context.policy.max_attempts;
+    match &record.state {
+        State::Claimed | State::Unresolved { .. } => {
+            if let Some(until) = held_until(context, record, logical) {
+                return until;
+            }
+            lapsed(context, record, claim, exhausted)
+        }
+        State::Retryable { not_before, .. } | State::Unbound { not_before, .. }
+            if now < *not_before =>
+        {
+            pending(now, record, PendingReason::Backoff, *not_before)
+        }
+        _ if exhausted => exhausted_refusal(context, record),
+        State::Retryable { .. } => {
+            grant(context, record.clone(), claim, AcquiredKind::Retry, Mode::Execute)
+        }
+        State::Unbound { .. } => rebind(context, record, claim),
+        State::Reserved { .. } => {
+            grant(context, record.clone(), claim, AcquiredKind::First, Mode::Execute)
+        }
+        State::Completed(completion) => Decision::answer(replay(now, completion, claim)),
+    }
+}
+
+/// Rows 7 and 8.
+fn held_until(context: &Context<'_>, record: &Record, logical: Logical) -> Option<Decision> {
+    let now = context.now();
+    let grant = record.grant.as_ref()?;
+    if logical == Logical::Live {
+        let deadline = record.deadline(&context.cluster.clock)?;
+        return Some(pending(now, record, PendingReason::Held, deadline));
+    }
+    let free = grant.lease_expire_time.after(record.frozen.takeover_delay);
+    if logical == Logical::Lapsed && now < free {
+        return Some(pending(now, record, PendingReason::TakeoverDelayed, free));
+    }
+    None
+}
+
+fn pending(now: Timestamp, record: &Record, reason: PendingReason, until: Timestamp) -> Decision {
+    Decision::answer(Answer::Pending(Box::new(Pending {
+        reason,
+        holder: record.grant.as_ref().map(|grant| grant.owner.clone()),
+        until,
+        retry_after: until.since(now),
+        epoch: record.epoch,
+    })))
+}
+
+/// Rows 9, 10, 12, 13 and 14: lapsed or unresolved.
+fn lapsed(
+    context: &mut Context<'_>,
+    record: &Record,
+    claim: &Asked<'_>,
+    exhausted: bool,
+) -> Decision {
+    let open = record.open_works(&context.cluster.clock);
+    let accepts = claim.claim.accept_recovery;
+    if !open.is_empty() && !accepts {
+        let since = open.iter().map(|work| work.since).min().unwrap_or(record.last_write_time);
+        return Decision::answer(Answer::Unresolved(Box::new(Unresolved {
+            open,
+            since,
+            epoch: record.epoch,
+            first_seen_time: record.first_seen_time,
+        })));
+    }
+    let mut next = record.clone();
+    // What a lapsed holder left open stays open through this grant and all later ones.
+    next.works.clone_from(&open);
+    if !open.is_empty() || (exhausted && accepts) {
+        return grant(context, next, claim, AcquiredKind::Recovery, Mode::Reconcile);
+    }
+    if exhausted {
+        return exhausted_refusal(context, record);
+    }
+    grant(context, next, claim, AcquiredKind::Takeover, Mode::Execute)
+}
+
+fn exhausted_refusal(context: &Context<'_>, record: &Record) -> Decision {
+    Decision::refuse(Refusal::AttemptsExhausted {
+        execute_grants: record.execute_grants,
+        max_attempts: context.policy.max_attempts,
+    })
+}
+
+/// Row 16: the key stands for another request from now on.
+fn rebind(context: &mut Context<'_>, record: &Record, claim: &Asked<'_>) -> Decision {
+    let mut next = record.clone();
+    next.fingerprints = claim.claim.fingerprints.clone();
+    next.intent_time = claim.claim.intent_time;
+    next.unbound_epoch = record.epoch;
+    grant(context, next, claim, AcquiredKind::Rebound, Mode::Execute)
+}
+
+/// Row 18, and the checks that only an absent key has to pass.
+fn first(context: &mut Context<'_>, claim: &Asked<'_>) -> Decision {
+    if let Err(refusal) = check_horizon(context, claim.claim.intent_time) {
+        return Decision::refuse(refusal);
+    }
+    let now = context.now();
+    let record = Record {
+        life: context.cluster.next_id(),
+        fingerprints: claim.claim.fingerprints.clone(),
+        first_seen_time: now,
+        intent_time: claim.claim.intent_time,
+        reserved: false,
+        last_write_time: now,
+        epoch: crate::Epoch::NONE,
+        grant: None,
+        frozen: Frozen::from_policy(context.policy),
+        execute_grants: 0,
+        attempts: Vec::new(),
+        works: Vec::new(),
+        evidence: Vec::new(),
+        unbound_epoch: crate::Epoch::NONE,
+        state: State::Claimed,
+    };
+    grant(context, record, claim, AcquiredKind::First, Mode::Execute)
+}
+
+/// Whether no record of the intent can have been forgotten.
+fn check_horizon(context: &Context<'_>, intent_time: Option<Timestamp>) -> Result<(), Refusal> {
+    let now = context.now();
+    let skew = context.policy.intent_time_skew;
+    let Some(born) = intent_time else {
+        if context.policy.intent_time == Requirement::Required {
+            return Err(invalid(
+                "intent_time",
+                "is missing, and the namespace requires it",
+                "send when the intent was born, not when it is tried",
+            ));
+        }
+        let forgotten = context.namespace.predecessor.map(|grave| grave.forgotten);
+        if forgotten.is_some_and(|expiry| !expiry.has_come(now)) {
+            return Err(Refusal::LateReplay { intent_time });
+        }
+        return Ok(());
+    };
+    if born > now.after(skew) {
+        return Err(Refusal::IntentTimeInFuture { intent_time: born, skew });
+    }
+    let of_predecessor =
+        context.namespace.predecessor.is_some_and(|grave| born <= grave.deleted_time.after(skew));
+    if of_predecessor || forgotten_by_version(context.namespace, born, now) {
+        return Err(Refusal::LateReplay { intent_time });
+    }
+    Ok(())
+}
+
+/// The replay horizon over every retention that the namespace ever had, each with its own skew.
+fn forgotten_by_version(namespace: &Namespace, born: Timestamp, now: Timestamp) -> bool {
+    namespace.versions.iter().any(|version| {
+        let start = born.before(version.skew);
+        let in_force = version.until.is_none_or(|until| start < until);
+        let passed = |from: Timestamp| version.identity_retention.from(from).has_come(now);
+        in_force && passed(version.from) && passed(start)
+    })
+}
+
+/// Gives a new epoch to the asking attempt.
+fn grant(
+    context: &mut Context<'_>,
+    mut record: Record,
+    claim: &Asked<'_>,
+    kind: AcquiredKind,
+    mode: Mode,
+) -> Decision {
+    let now = context.now();
+    let epoch = context.cluster.next_epoch();
+    let asked = claim.claim;
+    let grant = Grant {
+        epoch,
+        attempt_id: asked.attempt_id.clone(),
+        owner: asked.owner.clone(),
+        mode,
+        granted_time: now,
+        lease: claim.lease,
+        lease_written_time: now,
+        lease_expire_time: now.after(claim.lease),
+        journaled: false,
+        revoked: false,
+        labels: asked.labels.clone(),
+    };
+    record.remember(KnownAttempt {
+        attempt_id: asked.attempt_id.clone(),
+        owner: asked.owner.clone(),
+        epoch,
+        mode,
+        journaled: false,
+    });
+    if mode == Mode::Execute {
+        record.execute_grants = record.execute_grants.saturating_add(1);
+    }
+    record.epoch = epoch;
+    record.frozen = Frozen::from_policy(context.policy);
+    record.last_write_time = now;
+    record.state = State::Claimed;
+    record.grant = Some(grant.clone());
+    let answer = acquired(context, &record, &grant, kind, claim);
+    Decision::change(record, answer)
+}
+
+fn acquired(
+    context: &Context<'_>,
+    record: &Record,
+    grant: &Grant,
+    kind: AcquiredKind,
+    claim: &Asked<'_>,
+) -> Answer {
+    let sent = claim.claim.intent_time;
+    Answer::Acquired(Box::new(Acquired {
+        kind,
+        epoch: grant.epoch,
+        mode: grant.mode,
+        on_lapse: record.frozen.on_lapse,
+        lease_expire_time: grant.lease_expire_time,
+        first_seen_time: record.first_seen_time,
+        intent_time: record.intent_time,
+        intent_time_differs: sent.is_some() && sent != record.intent_time,
+        horizon_checked: kind == AcquiredKind::First && sent.is_some(),
+        execute_grants: record.execute_grants,
+        open: record.open_works(&context.cluster.clock),
+    }))
+}

@@ -1,0 +1,115 @@
+//! Release: gives a claim back with what the holder knows.
+
+use crate::command::{Release, ReleaseKind};
+use crate::decide::{Context, Decision, stale};
+use crate::outcome::{Answer, Refusal, Released, ReleasedState};
+use crate::record::{Grant, Mode, OpenCause, OpenWork, Record, State};
+use crate::time::{Expiry, Millis};
+
+/// Decides a release. Semantics §6.
+pub fn release(context: &mut Context<'_>, prior: Option<&Record>, release: &Release) -> Decision {
+    let Some(record) = prior else { return stale::refuse(None) };
+    if !stale::holds(record, &release.holder) {
+        return stale::refuse(Some(record));
+    }
+    let Some(grant) = &record.grant else { return stale::refuse(Some(record)) };
+    match (&record.state, &release.kind) {
+        (State::Completed(completion), _) => Decision::refuse(Refusal::AlreadyCompleted {
+            epoch: completion.epoch,
+            completed_time: completion.completed_time,
+            evidence_kept: false,
+        }),
+        (State::Retryable { .. }, ReleaseKind::Retry { .. })
+        | (State::Unbound { .. }, ReleaseKind::Unbind)
+        | (State::Unresolved { .. }, ReleaseKind::Unknown { .. }) => repeated(record),
+        (State::Retryable { .. } | State::Unbound { .. } | State::Reserved { .. }, _) => {
+            stale::refuse(Some(record))
+        }
+        (State::Claimed, ReleaseKind::Unknown { note }) => unknown(context, record, grant, note),
+        (State::Claimed | State::Unresolved { .. }, ReleaseKind::Retry { retry_after }) => {
+            retry(context, record, *retry_after)
+        }
+        (State::Claimed | State::Unresolved { .. }, ReleaseKind::Unbind) => unbind(context, record),
+    }
+}
+
+fn repeated(record: &Record) -> Decision {
+    match released(record) {
+        Some(released) => Decision::answer(Answer::Released(released)),
+        None => stale::refuse(Some(record)),
+    }
+}
+
+fn released(record: &Record) -> Option<Released> {
+    let state = match record.state {
+        State::Retryable { not_before, identity_expire_time } => {
+            ReleasedState::Retryable { not_before, identity_expire_time }
+        }
+        State::Unbound { identity_expire_time, .. } => {
+            ReleasedState::Unbound { identity_expire_time }
+        }
+        State::Unresolved { since } => ReleasedState::Unresolved { since },
+        State::Reserved { .. } | State::Claimed | State::Completed(_) => return None,
+    };
+    Some(Released { epoch: record.epoch, state })
+}
+
+/// Nobody knows: the work of this epoch is open from now on, and stays so until it is settled.
+fn unknown(context: &Context<'_>, record: &Record, grant: &Grant, note: &str) -> Decision {
+    let mut next = record.clone();
+    if grant.mode == Mode::Execute && !grant.journaled {
+        let cause = OpenCause::ReleasedUnknown;
+        next.works.extend(record.own_work(&context.cluster.clock, cause, note.to_owned()));
+    }
+    next.state = State::Unresolved { since: context.now() };
+    changed(context, next)
+}
+
+/// Nothing happened. The holder's own work does not hinder, unless it was called unknown before.
+fn retry(context: &Context<'_>, record: &Record, retry_after: Millis) -> Decision {
+    if !record.works.is_empty() {
+        return unsettled(record.works.clone());
+    }
+    let now = context.now();
+    let not_before = now.after(retry_after);
+    let mut next = record.clone();
+    // Never forgotten before it may be tried again: that would be a first claim too early.
+    let expiry = context.policy.identity_retention.from(now).max(Expiry::At(not_before));
+    next.state = State::Retryable { not_before, identity_expire_time: expiry };
+    changed(context, next)
+}
+
+/// Nothing happened, and the key is free for another request: only if nothing can have happened.
+fn unbind(context: &Context<'_>, record: &Record) -> Decision {
+    let open = record.open_works(&context.cluster.clock);
+    if !open.is_empty() {
+        return unsettled(open);
+    }
+    if record.reserved {
+        return not_allowed("the key was reserved for its request and cannot be unbound");
+    }
+    if record.attempts.iter().any(|attempt| attempt.journaled) {
+        return not_allowed("an effect was recorded under this request");
+    }
+    let now = context.now();
+    let mut next = record.clone();
+    let identity_expire_time = context.policy.identity_retention.from(now);
+    next.state = State::Unbound { not_before: now, identity_expire_time };
+    changed(context, next)
+}
+
+fn unsettled(open: Vec<OpenWork>) -> Decision {
+    Decision::refuse(Refusal::UnsettledEffects { open })
+}
+
+fn not_allowed(problem: &str) -> Decision {
+    Decision::refuse(Refusal::EffectNotAllowed { problem: problem.to_owned() })
+}
+
+fn changed(context: &Context<'_>, mut next: Record) -> Decision {
+    next.last_write_time = context.now();
+    match released(&next) {
+        Some(released) => Decision::change(next, Answer::Released(released)),
+        None => stale::refuse(Some(&next)),
+    }
+}

@@ -1,0 +1,456 @@
+//! All that is known about one (tenant, namespace, key).
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::fingerprint::FingerprintSet;
+use crate::limits;
+use crate::name::{AttemptId, Labels, OwnerLabel};
+use crate::policy::{OnLapse, Policy, Retention};
+use crate::time::{Expiry, Millis, StoreClock, Timestamp};
+
+/// The fencing token: one per grant, strictly increasing over the whole cluster.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// Bits below the generation.
+    pub const COUNTER_BITS: u32 = 48;
+    /// Stands for "no grant yet": below every epoch that was ever given.
+    pub const NONE: Self = Self(0);
+}
+
+/// What a grant allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// Do the work; record new effects.
+    Execute,
+    /// Send the same open effects again with the same provider keys; nothing else.
+    Resume,
+    /// Look up and settle only.
+    Reconcile,
+}
+
+/// The latest grant of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// The attempt that got it.
+    pub attempt_id: AttemptId,
+    /// Who that is, for people.
+    pub owner: OwnerLabel,
+    /// What it allows.
+    pub mode: Mode,
+    /// When it was given.
+    pub granted_time: Timestamp,
+    /// The length that was asked for; a renewal without a length of its own takes it again.
+    pub lease: Millis,
+    /// When the lease was last written.
+    pub lease_written_time: Timestamp,
+    /// When the lease ends, grace aside.
+    pub lease_expire_time: Timestamp,
+    /// Whether the holder recorded effects in this epoch: then they are all that can have happened.
+    pub journaled: bool,
+    /// Whether an operator took the right to renew away.
+    pub revoked: bool,
+    /// What the caller said about the attempt.
+    pub labels: Labels,
+}
+
+/// What was frozen into the record at its latest grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frozen {
+    /// What a lapse means.
+    pub on_lapse: OnLapse,
+    /// Extra wait after a lapse.
+    pub takeover_delay: Millis,
+    /// How long a "not found" proves nothing.
+    pub settle_horizon: Millis,
+    /// How long result bytes are kept.
+    pub result_retention: Millis,
+    /// How long the key is remembered.
+    pub identity_retention: Retention,
+}
+
+impl Frozen {
+    /// Takes what `policy` says now.
+    #[must_use]
+    pub fn from_policy(policy: &Policy) -> Self {
+        Self {
+            on_lapse: policy.on_lapse,
+            takeover_delay: policy.takeover_delay,
+            settle_horizon: policy.settle_horizon,
+            result_retention: policy.result_retention,
+            identity_retention: policy.identity_retention,
+        }
+    }
+}
+
+/// An attempt that is remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownAttempt {
+    /// Which.
+    pub attempt_id: AttemptId,
+    /// Whose.
+    pub owner: OwnerLabel,
+    /// The epoch that it was granted.
+    pub epoch: Epoch,
+    /// What it was granted.
+    pub mode: Mode,
+    /// Whether it recorded effects.
+    pub journaled: bool,
+}
+
+/// Why the work of an epoch is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OpenCause {
+    /// Its lease ran out with nothing recorded.
+    Lapsed,
+    /// Its holder said that the outcome is unknown.
+    ReleasedUnknown,
+}
+
+/// The implicit effect of an EXECUTE epoch, when nobody knows whether it happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenWork {
+    /// Whose work.
+    pub epoch: Epoch,
+    /// The attempt that held the epoch.
+    pub attempt_id: AttemptId,
+    /// Who that was.
+    pub owner: OwnerLabel,
+    /// Why it is open.
+    pub cause: OpenCause,
+    /// Since when.
+    pub since: Timestamp,
+    /// The latest effective deadline ever given to the epoch.
+    pub deadline: Timestamp,
+    /// How long after that a "not found" proves nothing.
+    pub settle_horizon: Millis,
+    /// What the holder said about it.
+    pub note: String,
+}
+
+/// What a fenced-out owner reported; kept for people, changes nothing by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The epoch that it speaks of.
+    pub epoch: Epoch,
+    /// How that epoch says it ended.
+    pub disposition: Disposition,
+    /// Digest of the result that it reported.
+    pub digest: Vec<u8>,
+    /// When.
+    pub time: Timestamp,
+}
+
+/// How the work of a completed record ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Disposition {
+    /// It was done.
+    Succeeded,
+    /// It was refused for good; repeating it is pointless.
+    Failed,
+}
+
+/// The stored result: bytes, or a reference to where they are, or only their digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultBody {
+    /// SHA-256 of the bytes, or the digest that came with the reference.
+    pub digest: Vec<u8>,
+    /// Length of the bytes.
+    pub length: u64,
+    /// What they are.
+    pub content_type: String,
+    /// Where they are kept, if not here.
+    pub reference: Option<String>,
+    /// The bytes, unless dropped or kept elsewhere.
+    pub bytes: Option<Vec<u8>>,
+    /// Whether the bytes were over the policy's bound and never stored.
+    pub oversize: bool,
+}
+
+impl ResultBody {
+    /// A result that is stored here.
+    #[must_use]
+    pub fn inline(bytes: Vec<u8>, content_type: String) -> Self {
+        Self {
+            digest: Sha256::digest(&bytes).to_vec(),
+            length: bytes.len() as u64,
+            content_type,
+            reference: None,
+            bytes: Some(bytes),
+            oversize: false,
+        }
+    }
+
+    /// The same result without its bytes.
+    #[must_use]
+    pub fn without_bytes(&self) -> Self {
+        Self {
+            digest: self.digest.clone(),
+            length: self.length,
+            content_type: self.content_type.clone(),
+            reference: self.reference.clone(),
+            bytes: None,
+            oversize: self.oversize,
+        }
+    }
+}
+
+/// How a record was completed. Never changes, but for the bytes that are dropped in time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Completion {
+    /// How it ended.
+    pub disposition: Disposition,
+    /// What came out.
+    pub result: ResultBody,
+    /// When it was completed.
+    pub completed_time: Timestamp,
+    /// By which epoch.
+    pub epoch: Epoch,
+    /// By which attempt.
+    pub attempt_id: AttemptId,
+    /// Who that was.
+    pub owner: OwnerLabel,
+    /// Whether the lease had ended by then.
+    pub late: bool,
+    /// Whether it came from an epoch that was already superseded.
+    pub by_evidence: bool,
+    /// When the bytes are gone.
+    pub result_expire_time: Expiry,
+    /// When the key is forgotten.
+    pub identity_expire_time: Expiry,
+}
+
+/// How far a record has come, as it is stored. See [`Record::logical`] for what it means at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// Bound to its request by a producer, never claimed.
+    Reserved {
+        /// When it is forgotten.
+        identity_expire_time: Expiry,
+    },
+    /// Granted; see the grant for the lease.
+    Claimed,
+    /// Nobody knows whether something happened.
+    Unresolved {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// Known not to have happened; may be tried again.
+    Retryable {
+        /// Not before.
+        not_before: Timestamp,
+        /// When it is forgotten.
+        identity_expire_time: Expiry,
+    },
+    /// Known not to have happened, and free for another request.
+    Unbound {
+        /// Not before.
+        not_before: Timestamp,
+        /// When it is forgotten.
+        identity_expire_time: Expiry,
+    },
+    /// Done.
+    Completed(Box<Completion>),
+}
+
+/// All that is known about one key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Names this life of the key; never given twice.
+    pub life: u64,
+    /// The request that the key is bound to.
+    pub fingerprints: FingerprintSet,
+    /// When this life began.
+    pub first_seen_time: Timestamp,
+    /// When the intent was born, as its first claim said.
+    pub intent_time: Option<Timestamp>,
+    /// Whether a producer reserved the key.
+    pub reserved: bool,
+    /// When the record last took a write.
+    pub last_write_time: Timestamp,
+    /// The latest epoch.
+    pub epoch: Epoch,
+    /// The latest grant; none while reserved.
+    pub grant: Option<Grant>,
+    /// What was frozen at that grant.
+    pub frozen: Frozen,
+    /// EXECUTE grants so far.
+    pub execute_grants: u32,
+    /// The attempts granted last, newest at the end.
+    pub attempts: Vec<KnownAttempt>,
+    /// Work that nobody knows the outcome of.
+    pub works: Vec<OpenWork>,
+    /// What fenced-out owners reported.
+    pub evidence: Vec<Evidence>,
+    /// Epochs up to this one served another request, before the key was unbound.
+    pub unbound_epoch: Epoch,
+    /// How far it has come.
+    pub state: State,
+}
+
+/// What the stored state means at a given time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logical {
+    /// Reserved.
+    Reserved,
+    /// Claimed, and the lease holds.
+    Live,
+    /// Claimed, the lease has ended.
+    Lapsed,
+    /// Unresolved, explicitly.
+    Unresolved,
+    /// May be tried again.
+    Retryable,
+    /// Free for another request.
+    Unbound,
+    /// Done.
+    Completed,
+}
+
+impl Record {
+    /// The effective deadline of the present lease.
+    #[must_use]
+    pub fn deadline(&self, clock: &StoreClock) -> Option<Timestamp> {
+        let grant = self.grant.as_ref()?;
+        Some(clock.effective_deadline(grant.lease_expire_time, grant.lease_written_time))
+    }
+
+    /// What the record is at store time; none if it is forgotten, whether or not it was swept.
+    #[must_use]
+    pub fn logical(&self, clock: &StoreClock) -> Option<Logical> {
+        let now = clock.now();
+        let (logical, forgotten) = match &self.state {
+            State::Reserved { identity_expire_time } => (Logical::Reserved, *identity_expire_time),
+            State::Claimed => {
+                // Strict: at its deadline a claim has lapsed.
+                if self.deadline(clock).is_some_and(|deadline| now < deadline) {
+                    (Logical::Live, Expiry::Never)
+                } else {
+                    (Logical::Lapsed, self.lapsed_expiry(clock))
+                }
+            }
+            State::Unresolved { .. } => (Logical::Unresolved, Expiry::Never),
+            State::Retryable { identity_expire_time, .. } => {
+                (Logical::Retryable, *identity_expire_time)
+            }
+            State::Unbound { identity_expire_time, .. } => {
+                (Logical::Unbound, *identity_expire_time)
+            }
+            State::Completed(completion) => (Logical::Completed, completion.identity_expire_time),
+        };
+        (!forgotten.has_come(now)).then_some(logical)
+    }
+
+    /// A lapsed claim with nothing open ages from the later of its deadline and its last write; one
+    /// with something open is never forgotten by time.
+    fn lapsed_expiry(&self, clock: &StoreClock) -> Expiry {
+        if !self.works.is_empty() || self.own_work_opens() {
+            return Expiry::Never;
+        }
+        let start = self.deadline(clock).unwrap_or_default().max(self.last_write_time);
+        self.frozen.identity_retention.from(start)
+    }
+
+    /// Whether a lapse of the present grant leaves its work open.
+    fn own_work_opens(&self) -> bool {
+        self.frozen.on_lapse == OnLapse::Recover
+            && self
+                .grant
+                .as_ref()
+                .is_some_and(|grant| grant.mode == Mode::Execute && !grant.journaled)
+    }
+
+    /// All work that is open at store time: what is noted, and that of a lapsed claim.
+    #[must_use]
+    pub fn open_works(&self, clock: &StoreClock) -> Vec<OpenWork> {
+        let mut open = self.works.clone();
+        if self.logical(clock) == Some(Logical::Lapsed) && self.own_work_opens() {
+            open.extend(self.own_work(clock, OpenCause::Lapsed, String::new()));
+        }
+        open
+    }
+
+    /// The work of the present grant, as open.
+    #[must_use]
+    pub fn own_work(&self, clock: &StoreClock, cause: OpenCause, note: String) -> Option<OpenWork> {
+        let grant = self.grant.as_ref()?;
+        let deadline = self.deadline(clock)?;
+        Some(OpenWork {
+            epoch: grant.epoch,
+            attempt_id: grant.attempt_id.clone(),
+            owner: grant.owner.clone(),
+            cause,
+            since: match cause {
+                OpenCause::Lapsed => deadline,
+                OpenCause::ReleasedUnknown => clock.now(),
+            },
+            deadline,
+            settle_horizon: self.frozen.settle_horizon,
+            note,
+        })
+    }
+
+    /// Whether nothing but time or a decision can end it: the index of unfinished records holds it.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        matches!(self.state, State::Claimed | State::Unresolved { .. })
+    }
+
+    /// The first time at which the sweeper has something to do here, if ever.
+    #[must_use]
+    pub fn sweep_time(&self) -> Option<Timestamp> {
+        let expiry = match &self.state {
+            State::Reserved { identity_expire_time }
+            | State::Retryable { identity_expire_time, .. }
+            | State::Unbound { identity_expire_time, .. } => *identity_expire_time,
+            State::Unresolved { .. } => Expiry::Never,
+            State::Claimed => {
+                if !self.works.is_empty() || self.own_work_opens() {
+                    Expiry::Never
+                } else {
+                    let lease = self.grant.as_ref().map(|grant| grant.lease_expire_time);
+                    let start = lease.unwrap_or_default().max(self.last_write_time);
+                    self.frozen.identity_retention.from(start)
+                }
+            }
+            State::Completed(completion) if completion.result.bytes.is_some() => {
+                completion.result_expire_time.min(completion.identity_expire_time)
+            }
+            State::Completed(completion) => completion.identity_expire_time,
+        };
+        match expiry {
+            Expiry::At(time) => Some(time),
+            Expiry::Never => None,
+        }
+    }
+
+    /// Remembers an attempt, and forgets the oldest beyond [`limits::ATTEMPTS_KEPT`].
+    pub fn remember(&mut self, attempt: KnownAttempt) {
+        if self.attempts.len() >= limits::ATTEMPTS_KEPT {
+            self.attempts.remove(0);
+        }
+        self.attempts.push(attempt);
+    }
+
+    /// Keeps what a fenced-out owner reported; a repeat changes nothing. Returns whether it is kept.
+    pub fn keep_evidence(&mut self, evidence: Evidence) -> bool {
+        let known = self.evidence.iter().any(|kept| {
+            (kept.epoch, kept.disposition, &kept.digest)
+                == (evidence.epoch, evidence.disposition, &evidence.digest)
+        });
+        if known {
+            return true;
+        }
+        if self.evidence.len() >= limits::EVIDENCE_KEPT {
+            return false;
+        }
+        self.evidence.push(evidence);
+        true
+    }
+}

@@ -1,0 +1,146 @@
+//! All that the commands can see and change of the state.
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::{IdempotencyKey, NamespaceName, TenantName};
+use crate::record::Record;
+use crate::tenant::{Cluster, Namespace, Slot, Tenant};
+use crate::time::Timestamp;
+
+/// Where a record is stored: under its namespace's life, so that a new life never sees old records.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RecordId {
+    /// [`Namespace::id`].
+    pub namespace: u64,
+    /// The key.
+    pub key: IdempotencyKey,
+}
+
+/// The typed state below [`apply`](crate::apply()).
+///
+/// Reads see the writes before them. The implementor keeps two indexes by what the records say of
+/// themselves: *due* by [`Record::sweep_time`], *unfinished* by [`Record::is_unfinished`].
+pub trait Store {
+    /// What a bad disk says.
+    type Error;
+
+    /// Clock and counters; the default before the first entry.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn cluster(&mut self) -> Result<Cluster, Self::Error>;
+
+    /// Writes clock and counters.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn put_cluster(&mut self, cluster: Cluster) -> Result<(), Self::Error>;
+
+    /// What stands under a tenant's name.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn tenant(&mut self, name: &TenantName) -> Result<Option<Slot<Tenant>>, Self::Error>;
+
+    /// Writes what stands under a tenant's name.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn put_tenant(&mut self, name: &TenantName, slot: Slot<Tenant>) -> Result<(), Self::Error>;
+
+    /// What stands under a namespace's name.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn namespace(
+        &mut self,
+        tenant: &TenantName,
+        name: &NamespaceName,
+    ) -> Result<Option<Slot<Namespace>>, Self::Error>;
+
+    /// Writes what stands under a namespace's name.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn put_namespace(
+        &mut self,
+        tenant: &TenantName,
+        name: &NamespaceName,
+        slot: Slot<Namespace>,
+    ) -> Result<(), Self::Error>;
+
+    /// Every namespace of a tenant that exists, by name.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn namespaces(
+        &mut self,
+        tenant: &TenantName,
+    ) -> Result<Vec<(NamespaceName, Namespace)>, Self::Error>;
+
+    /// A record, forgotten or not.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn record(&mut self, id: &RecordId) -> Result<Option<Record>, Self::Error>;
+
+    /// Writes a record, or removes it.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn put_record(&mut self, id: &RecordId, record: Option<Record>) -> Result<(), Self::Error>;
+
+    /// Records whose sweep time is at or before `up_to`, by (time, namespace, key).
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn due(&mut self, up_to: Timestamp, limit: usize) -> Result<Vec<RecordId>, Self::Error>;
+
+    /// Unfinished records of a namespace's life with a key above `after`, by key.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn unfinished(
+        &mut self,
+        namespace: u64,
+        after: Option<&IdempotencyKey>,
+        limit: usize,
+    ) -> Result<Vec<RecordId>, Self::Error>;
+
+    /// Records of a namespace's life with a key above `after`, by key.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn records(
+        &mut self,
+        namespace: u64,
+        after: Option<&IdempotencyKey>,
+        limit: usize,
+    ) -> Result<Vec<RecordId>, Self::Error>;
+
+    /// The deleted namespace's life that is cleared next.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn garbage(&mut self) -> Result<Option<u64>, Self::Error>;
+
+    /// Notes a namespace's life to be cleared (`true`), or that it is cleared (`false`).
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn put_garbage(&mut self, namespace: u64, present: bool) -> Result<(), Self::Error>;
+}

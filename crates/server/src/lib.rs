@@ -1,0 +1,1 @@
+//! The firstclaim server process: configuration, gRPC services, batching, forwarding, metrics.
