@@ -1,0 +1,50 @@
+//! Generates the wire types from `proto/`, without a `protoc` on the machine.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::{env, io};
+
+use protox::prost::Message as _;
+
+/// What clients may see, and what reflection serves.
+const PUBLIC: [&str; 4] = [
+    "firstclaim/v1/types.proto",
+    "firstclaim/v1/claim_service.proto",
+    "firstclaim/v1/tenant_service.proto",
+    "firstclaim/v1/cluster_service.proto",
+];
+
+/// What replicas say to each other.
+const PEER: &str = "firstclaim/peer/v1/peer.proto";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
+    println!("cargo::rerun-if-changed={}", root.display());
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set by cargo")?);
+
+    let mut public = protox::Compiler::new([&root])?;
+    public.include_imports(true).include_source_info(true).open_files(PUBLIC)?;
+    let served = public.file_descriptor_set().encode_to_vec();
+    fs::write(out.join("firstclaim.v1.bin"), served)?;
+
+    let mut all = protox::Compiler::new([&root])?;
+    all.include_imports(true).include_source_info(true).open_files(PUBLIC)?;
+    if root.join(PEER).exists() {
+        all.open_file(PEER)?;
+    } else {
+        fs::write(out.join("firstclaim.peer.v1.rs"), "")?;
+    }
+    generate(all.file_descriptor_set(), &out)?;
+    Ok(())
+}
+
+fn generate(files: protox::prost_types::FileDescriptorSet, out: &Path) -> io::Result<()> {
+    tonic_prost_build::configure()
+        .build_client(true)
+        .build_server(true)
+        .btree_map(["."])
+        .bytes(["firstclaim.peer.v1"])
+        .out_dir(out)
+        .compile_fds(files)
+}

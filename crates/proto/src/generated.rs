@@ -1,0 +1,20 @@
+//! What `build.rs` generates from the `.proto` files, and the lints that generated code is spared.
+
+#![expect(
+    missing_docs,
+    clippy::allow_attributes_without_reason,
+    reason = "generated; the .proto files carry the documentation"
+)]
+
+/// The public services and messages.
+pub mod v1 {
+    include!(concat!(env!("OUT_DIR"), "/firstclaim.v1.rs"));
+}
+
+/// What replicas say to each other.
+pub mod peer {
+    /// Version 1.
+    pub mod v1 {
+        include!(concat!(env!("OUT_DIR"), "/firstclaim.peer.v1.rs"));
+    }
+}
