@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::invalid::Invalid;
 use crate::name::{OwnerLabel, RecordRef};
-use crate::policy::{OnLapse, Policy};
+use crate::policy::{OnLapse, Policy, Retention};
 use crate::record::{Completion, Epoch, Mode, OpenWork};
 use crate::tenant::{Etag, Namespace, Tenant};
 use crate::time::{Expiry, Millis, Timestamp};
@@ -75,6 +75,10 @@ pub struct Acquired {
     pub mode: Mode,
     /// What a lapse of this grant means.
     pub on_lapse: OnLapse,
+    /// How long the result will be kept, as frozen at this grant.
+    pub result_retention: Millis,
+    /// How long the key will be remembered, as frozen at this grant.
+    pub identity_retention: Retention,
     /// When the lease ends.
     pub lease_expire_time: Timestamp,
     /// When this life of the key began.
@@ -96,6 +100,8 @@ pub struct Acquired {
 pub struct Replay {
     /// How, when, by whom, and what came out. Without bytes once they are gone.
     pub completion: Completion,
+    /// When this life of the key began.
+    pub first_seen_time: Timestamp,
     /// Whether the asking attempt completed it.
     pub by_this_attempt: bool,
     /// Whether the result's bytes are gone.

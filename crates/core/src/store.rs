@@ -45,6 +45,17 @@ pub trait Store {
     /// The disk's.
     fn tenant(&mut self, name: &TenantName) -> Result<Option<Slot<Tenant>>, Self::Error>;
 
+    /// Tenants that exist with a name above `after`, by name.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn tenants(
+        &mut self,
+        after: Option<&TenantName>,
+        limit: usize,
+    ) -> Result<Vec<(TenantName, Tenant)>, Self::Error>;
+
     /// Writes what stands under a tenant's name.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::limits;
 use crate::outcome::{
     Acquired, AcquiredKind, Answer, Pending, PendingReason, Refusal, Replay, Unresolved,
 };
-use crate::policy::Requirement;
+use crate::policy::{Policy, Requirement};
 use crate::record::{Completion, Frozen, Grant, KnownAttempt, Logical, Mode, Record, State};
 use crate::tenant::Namespace;
 use crate::time::{Millis, Timestamp};
@@ -32,12 +32,37 @@ pub fn claim(context: &mut Context<'_>, prior: Option<&Record>, claim: &Claim) -
     }
     // Row 3.
     if let State::Completed(completion) = &record.state {
-        return Decision::answer(replay(context.now(), completion, claim));
+        return Decision::answer(replayed(replay(context.now(), record, completion, claim.claim)));
     }
     if let Some(decision) = same_attempt(context, record, logical, claim) {
         return decision;
     }
     by_state(context, record, logical, claim)
+}
+
+/// What any replica may answer to a claim from its own applied state: a replay, or nothing.
+///
+/// `record` may be stale: a completed record never changes, so what it answered once it answers
+/// until its result expires. `latest` is the latest that store time can be now; past it, only the
+/// log may say whether the bytes are gone. Semantics §8.
+#[must_use]
+pub fn local_replay(
+    policy: &Policy,
+    record: &Record,
+    claim: &Claim,
+    applied: Timestamp,
+    latest: Timestamp,
+) -> Option<Replay> {
+    let State::Completed(completion) = &record.state else { return None };
+    if policy.fingerprint == Requirement::Required && claim.fingerprints.is_empty()
+        || claim.lease.is_some_and(|lease| lease < limits::LEASE_MIN || lease > policy.lease_max)
+        || record.fingerprints.compare(&claim.fingerprints) != Comparison::Same
+        || completion.result_expire_time.has_come(applied.max(latest))
+        || completion.identity_expire_time.has_come(applied.max(latest))
+    {
+        return None;
+    }
+    Some(replay(applied, record, completion, claim))
 }
 
 /// A claim whose fields fit the policy.
@@ -93,17 +118,22 @@ fn check_fingerprint(record: &Record, sent: &FingerprintSet) -> Result<(), Refus
 }
 
 /// Row 3. The bytes are gone at their time, whether or not the sweeper came by.
-fn replay(now: Timestamp, completion: &Completion, claim: &Asked<'_>) -> Answer {
+fn replay(now: Timestamp, record: &Record, completion: &Completion, claim: &Claim) -> Replay {
     let mut shown = completion.clone();
     if completion.result_expire_time.has_come(now) {
         shown.result = completion.result.without_bytes();
     }
-    Answer::Replay(Box::new(Replay {
-        by_this_attempt: completion.attempt_id == claim.claim.attempt_id,
+    Replay {
+        first_seen_time: record.first_seen_time,
+        by_this_attempt: completion.attempt_id == claim.attempt_id,
         result_dropped: completion.result_expire_time.has_come(now),
         age: now.since(completion.completed_time),
         completion: shown,
-    }))
+    }
+}
+
+fn replayed(replay: Replay) -> Answer {
+    Answer::Replay(Box::new(replay))
 }
 
 /// Rows 4 to 6.
@@ -157,7 +187,9 @@ fn by_state(
         State::Reserved { .. } => {
             grant(context, record.clone(), claim, AcquiredKind::First, Mode::Execute)
         }
-        State::Completed(completion) => Decision::answer(replay(now, completion, claim)),
+        State::Completed(completion) => {
+            Decision::answer(replayed(replay(now, record, completion, claim.claim)))
+        }
     }
 }
 
@@ -353,6 +385,8 @@ fn acquired(
         epoch: grant.epoch,
         mode: grant.mode,
         on_lapse: record.frozen.on_lapse,
+        result_retention: record.frozen.result_retention,
+        identity_retention: record.frozen.identity_retention,
         lease_expire_time: grant.lease_expire_time,
         first_seen_time: record.first_seen_time,
         intent_time: record.intent_time,

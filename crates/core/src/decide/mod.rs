@@ -17,7 +17,7 @@ mod renew;
 mod stale;
 mod sweep;
 
-pub use claim::claim;
+pub use claim::{claim, local_replay};
 pub use complete::complete;
 pub use delete::{delete_namespace, delete_tenant};
 pub use put::{put_namespace, put_tenant};
