@@ -88,6 +88,8 @@ reasons! {
     DeadlineExceeded = "DEADLINE_EXCEEDED";
     /// The node failed.
     Internal = "INTERNAL";
+    /// No endpoint answered. Said by clients, never by a node.
+    Unreachable = "UNREACHABLE";
 }
 
 impl Refusal {
