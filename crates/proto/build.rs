@@ -1,9 +1,8 @@
 //! Generates the wire types from `proto/`, without a `protoc` on the machine.
 
 use std::error::Error;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, io};
+use std::{env, fs};
 
 use protox::prost::Message as _;
 
@@ -29,22 +28,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(out.join("firstclaim.v1.bin"), served)?;
 
     let mut all = protox::Compiler::new([&root])?;
-    all.include_imports(true).include_source_info(true).open_files(PUBLIC)?;
-    if root.join(PEER).exists() {
-        all.open_file(PEER)?;
-    } else {
-        fs::write(out.join("firstclaim.peer.v1.rs"), "")?;
-    }
-    generate(all.file_descriptor_set(), &out)?;
-    Ok(())
-}
-
-fn generate(files: protox::prost_types::FileDescriptorSet, out: &Path) -> io::Result<()> {
+    all.include_imports(true).include_source_info(true).open_files(PUBLIC)?.open_file(PEER)?;
     tonic_prost_build::configure()
-        .build_client(true)
-        .build_server(true)
-        .btree_map(["."])
-        .bytes(["firstclaim.peer.v1"])
+        .btree_map(".")
+        .bytes(".firstclaim.peer.v1")
         .out_dir(out)
-        .compile_fds(files)
+        .compile_fds(all.file_descriptor_set())?;
+    Ok(())
 }

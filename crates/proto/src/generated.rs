@@ -2,6 +2,7 @@
 
 #![expect(
     missing_docs,
+    unused_qualifications,
     clippy::allow_attributes_without_reason,
     reason = "generated; the .proto files carry the documentation"
 )]

@@ -1,5 +1,6 @@
 //! The wire of firstclaim: generated types and their conversion to and from the domain.
 
+pub mod convert;
 mod generated;
 
 pub use generated::{peer, v1};
