@@ -12,12 +12,12 @@ use firstclaim_core::{
 
 /// The whole replicated state in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct MemoryStore {
-    pub cluster: Cluster,
-    pub tenants: BTreeMap<TenantName, Slot<Tenant>>,
-    pub namespaces: BTreeMap<(TenantName, NamespaceName), Slot<Namespace>>,
-    pub records: BTreeMap<RecordId, Record>,
-    pub garbage: BTreeSet<u64>,
+pub(crate) struct MemoryStore {
+    pub(crate) cluster: Cluster,
+    pub(crate) tenants: BTreeMap<TenantName, Slot<Tenant>>,
+    pub(crate) namespaces: BTreeMap<(TenantName, NamespaceName), Slot<Namespace>>,
+    pub(crate) records: BTreeMap<RecordId, Record>,
+    pub(crate) garbage: BTreeSet<u64>,
 }
 
 impl MemoryStore {
