@@ -1,6 +1,7 @@
 //! The wire of firstclaim: generated types and their conversion to and from the domain.
 
 pub mod convert;
+pub mod error;
 mod generated;
 
 pub use generated::{peer, v1};

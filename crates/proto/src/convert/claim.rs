@@ -12,7 +12,7 @@ use firstclaim_core::{
 
 use super::record::{self, unknown};
 use super::time::{self, duration, timestamp};
-use super::{Faults, WrongAnswer, record_ref};
+use super::{Faults, WrongAnswer};
 use crate::v1;
 use crate::v1::claim_response::Outcome as WireOutcome;
 
@@ -26,7 +26,7 @@ use crate::v1::claim_response::Outcome as WireOutcome;
 /// Every fault of the request.
 pub fn read(request: v1::ClaimRequest) -> Result<Claim, Faults> {
     let mut faults = Faults::default();
-    let record = record_ref(&mut faults, request.tenant, request.namespace, request.key);
+    let record = faults.record_ref(request.tenant, request.namespace, request.key);
     let attempt_id = faults.take(AttemptId::parse(request.attempt_id));
     let owner = faults.take(OwnerLabel::parse(request.owner));
     let fingerprints = faults.absorb(record::read_fingerprints(request.fingerprints));
@@ -88,9 +88,7 @@ pub fn response(answer: Answer, store_time: Timestamp) -> Result<v1::ClaimRespon
         Answer::Acquired(acquired) => WireOutcome::Acquired(acquired_to_wire(&acquired)),
         Answer::Replay(replay) => WireOutcome::Replay(replay_to_wire(*replay)),
         Answer::Pending(pending) => WireOutcome::Pending(pending_to_wire(*pending)),
-        Answer::Unresolved(unresolved) => {
-            WireOutcome::Unresolved(unresolved_to_wire(&unresolved))
-        }
+        Answer::Unresolved(unresolved) => WireOutcome::Unresolved(unresolved_to_wire(&unresolved)),
         other @ (Answer::Renewed(_)
         | Answer::Completed(_)
         | Answer::Released(_)
@@ -261,9 +259,9 @@ fn read_open(faults: &mut Faults, field: &str, wire: Vec<v1::Effect>) -> Vec<Ope
 
 fn read_replay(wire: v1::Replay) -> Result<Replay, Faults> {
     let mut faults = Faults::default();
-    let completion = faults.need("completion", wire.completion).and_then(|completion| {
-        faults.absorb_in("completion", record::read_completion(completion))
-    });
+    let completion = faults
+        .need("completion", wire.completion)
+        .and_then(|completion| faults.absorb_in("completion", record::read_completion(completion)));
     let age = faults.need_duration("age", wire.age);
     let first_seen_time = faults.need_timestamp("first_seen_time", wire.first_seen_time);
     let build = || {
@@ -287,11 +285,8 @@ fn read_pending(wire: v1::Pending) -> Result<Pending, Faults> {
         v1::PendingReason::Backoff => Some(PendingReason::Backoff),
         v1::PendingReason::Unspecified => faults.need("reason", None),
     };
-    let holder = if wire.owner.is_empty() {
-        None
-    } else {
-        faults.take(OwnerLabel::parse(wire.owner))
-    };
+    let holder =
+        if wire.owner.is_empty() { None } else { faults.take(OwnerLabel::parse(wire.owner)) };
     let until = faults.need_timestamp("until", wire.until);
     let retry_after = faults.need_duration("retry_after", wire.retry_after);
     let build = || {

@@ -17,7 +17,7 @@ pub mod time;
 
 pub use faults::Faults;
 
-use firstclaim_core::{Answer, NamespaceName, RecordRef, TenantName, IdempotencyKey};
+use firstclaim_core::{Answer, IdempotencyKey, NamespaceName, RecordRef, TenantName};
 
 /// An answer of another kind than the call can have: a fault of the server, never of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,15 +49,12 @@ impl WrongAnswer {
     }
 }
 
-/// Reads the three names of a record.
-fn record_ref(
-    faults: &mut Faults,
-    tenant: String,
-    namespace: String,
-    key: String,
-) -> Option<RecordRef> {
-    let tenant = faults.take(TenantName::parse(tenant));
-    let namespace = faults.take(NamespaceName::parse(namespace));
-    let key = faults.take(IdempotencyKey::parse(key));
-    Some(RecordRef { tenant: tenant?, namespace: namespace?, key: key? })
+impl Faults {
+    /// Reads the three names of a record.
+    fn record_ref(&mut self, tenant: String, namespace: String, key: String) -> Option<RecordRef> {
+        let tenant = self.take(TenantName::parse(tenant));
+        let namespace = self.take(NamespaceName::parse(namespace));
+        let key = self.take(IdempotencyKey::parse(key));
+        Some(RecordRef { tenant: tenant?, namespace: namespace?, key: key? })
+    }
 }

@@ -9,8 +9,8 @@ use firstclaim_core::{
     StoreClock, Timestamp, limits,
 };
 
+use super::Faults;
 use super::time::{self, duration, timestamp};
-use super::{Faults, record_ref};
 use crate::v1;
 
 /// Reads which record a Get asks for, and how fresh it must be: LINEARIZABLE or LOCAL.
@@ -31,7 +31,7 @@ pub fn read_get(request: v1::GetRequest) -> Result<(RecordRef, v1::Consistency),
             None
         }
     };
-    let record = record_ref(&mut faults, request.tenant, request.namespace, request.key);
+    let record = faults.record_ref(request.tenant, request.namespace, request.key);
     faults.finish(record.zip(consistency))
 }
 
@@ -358,8 +358,7 @@ pub fn read_fingerprints(wire: Vec<v1::Fingerprint>) -> Result<FingerprintSet, F
         let scheme = faults.take_in(&parent, Scheme::parse(one.scheme));
         // Digest faults are told even where the scheme is wrong, too.
         let named = scheme.clone().map_or_else(|| Scheme::parse("unnamed"), Ok);
-        let fingerprint =
-            named.and_then(|scheme| Fingerprint::new(scheme, one.digest, one.parts));
+        let fingerprint = named.and_then(|scheme| Fingerprint::new(scheme, one.digest, one.parts));
         read.extend(faults.take_in(&parent, fingerprint).filter(|_| scheme.is_some()));
     }
     let set = faults.take(FingerprintSet::new(read));

@@ -45,8 +45,7 @@ pub fn read_timestamp(field: &str, time: prost_types::Timestamp) -> Result<Times
     let seconds = u64::try_from(time.seconds).ok().filter(|seconds| *seconds <= LAST_SECOND);
     let seconds =
         seconds.ok_or_else(|| invalid(format!("is {} s from the start of 1970", time.seconds)))?;
-    let millis = millis_of(time.nanos)
-        .ok_or_else(|| invalid(format!("has {} ns", time.nanos)))?;
+    let millis = millis_of(time.nanos).ok_or_else(|| invalid(format!("has {} ns", time.nanos)))?;
     Ok(Timestamp(seconds * 1000 + millis))
 }
 
@@ -66,7 +65,10 @@ pub fn read_duration(field: &str, duration: prost_types::Duration) -> Result<Mil
         return Err(invalid(format!("is {seconds} s long"), "send at most 315576000000 s"));
     }
     let millis = millis_of(duration.nanos).ok_or_else(|| {
-        invalid(format!("has {} ns", duration.nanos), "send at most 999999999 ns beside the seconds")
+        invalid(
+            format!("has {} ns", duration.nanos),
+            "send at most 999999999 ns beside the seconds",
+        )
     })?;
     Ok(Millis(seconds * 1000 + millis))
 }
