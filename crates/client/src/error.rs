@@ -1,0 +1,355 @@
+//! Why a call failed, and whether it can still take effect.
+
+use std::collections::BTreeMap;
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use firstclaim_core::Reason;
+use tonic::{Code, ConnectError, Status};
+use tonic_types::StatusExt;
+
+use crate::config::ConfigError;
+
+/// Whether a failed call took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Applied {
+    /// It did not, and it never will.
+    No,
+    /// It may have, or may yet. Repeat the same call with the same attempt id.
+    Maybe,
+    /// The log refused it. Asking again would only repeat that.
+    Decided,
+}
+
+impl fmt::Display for Applied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::No => "no",
+            Self::Maybe => "maybe",
+            Self::Decided => "decided",
+        })
+    }
+}
+
+/// One field that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldViolation {
+    /// Path of the field in the request.
+    pub field: String,
+    /// What is wrong with it, and what to do.
+    pub description: String,
+}
+
+/// What one endpoint answered, or why it did not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TryFailure {
+    /// The endpoint.
+    pub endpoint: String,
+    /// Whether a node answered there.
+    pub reached: bool,
+    /// What it said, or why it could not be reached.
+    pub problem: String,
+}
+
+/// A failed call.
+#[derive(Clone, Debug)]
+pub struct Error(Box<Parts>);
+
+#[derive(Clone, Debug)]
+struct Parts {
+    reason: Reason,
+    reason_text: String,
+    applied: Applied,
+    code: Code,
+    message: String,
+    metadata: BTreeMap<String, String>,
+    violations: Vec<FieldViolation>,
+    retry_after: Option<Duration>,
+    tries: Vec<TryFailure>,
+}
+
+impl Error {
+    /// Why. A reason that this version does not know is [`Reason::Internal`]; see
+    /// [`Error::reason_text`].
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        self.0.reason
+    }
+
+    /// The reason as the node named it.
+    #[must_use]
+    pub fn reason_text(&self) -> &str {
+        &self.0.reason_text
+    }
+
+    /// Whether the call can still take effect.
+    #[must_use]
+    pub fn applied(&self) -> Applied {
+        self.0.applied
+    }
+
+    /// The gRPC code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// What happened, in words.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The values behind the message.
+    #[must_use]
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.0.metadata
+    }
+
+    /// The fields that are wrong.
+    #[must_use]
+    pub fn violations(&self) -> &[FieldViolation] {
+        &self.0.violations
+    }
+
+    /// When the same call should be repeated, if it should.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// The last failure of each endpoint that was tried.
+    #[must_use]
+    pub fn tries(&self) -> &[TryFailure] {
+        &self.0.tries
+    }
+
+    /// A try that was given up on this side, at a time when the call may have been on its way.
+    pub(crate) fn no_answer(waited: Duration) -> Self {
+        let message = format!("no answer within {} ms", waited.as_millis());
+        Self::new(Reason::OutcomeUnknown, Applied::Maybe, Code::DeadlineExceeded, message)
+    }
+
+    /// A call for which there was no time to ask anybody.
+    pub(crate) fn no_time(waited: Duration) -> Self {
+        let message = format!("no endpoint could be asked within {} ms", waited.as_millis());
+        Self::new(Reason::DeadlineExceeded, Applied::No, Code::DeadlineExceeded, message)
+    }
+
+    /// A client that could not be made.
+    pub(crate) fn settings(error: &ConfigError) -> Self {
+        let code = Code::InvalidArgument;
+        Self::new(Reason::InvalidArgument, Applied::No, code, error.to_string())
+    }
+
+    /// An answer that lacks what it must have.
+    pub(crate) fn malformed(what: &str) -> Self {
+        let message = format!("the node's answer lacks {what}; is it of a later version?");
+        Self::new(Reason::Internal, Applied::Maybe, Code::Internal, message)
+    }
+
+    fn new(reason: Reason, applied: Applied, code: Code, message: String) -> Self {
+        Self(Box::new(Parts {
+            reason,
+            reason_text: reason.as_str().to_owned(),
+            applied,
+            code,
+            message,
+            metadata: BTreeMap::new(),
+            violations: Vec::new(),
+            retry_after: None,
+            tries: Vec::new(),
+        }))
+    }
+
+    /// Reads what a node, or the way to it, answered.
+    pub(crate) fn from_status(status: &Status) -> Self {
+        let details = status.get_error_details();
+        let Some(info) = details.error_info() else { return Self::without_details(status) };
+        let applied = match info.metadata.get("applied").map(String::as_str) {
+            Some("no") => Applied::No,
+            Some("decided") => Applied::Decided,
+            Some(_) | None => Applied::Maybe,
+        };
+        let reason = Reason::parse(&info.reason).unwrap_or(Reason::Internal);
+        let mut error = Self::new(reason, applied, status.code(), status.message().to_owned());
+        error.0.reason_text.clone_from(&info.reason);
+        error.0.metadata = info.metadata.clone().into_iter().collect();
+        error.0.retry_after = details.retry_info().and_then(|retry| retry.retry_delay);
+        if let Some(bad) = details.bad_request() {
+            error.0.violations = bad
+                .field_violations
+                .iter()
+                .map(|fault| FieldViolation {
+                    field: fault.field.clone(),
+                    description: fault.description.clone(),
+                })
+                .collect();
+        }
+        error
+    }
+
+    /// A status that no firstclaim node wrote on purpose: of the transport, of a proxy, or of the
+    /// gRPC library.
+    fn without_details(status: &Status) -> Self {
+        let code = status.code();
+        let message = describe(status);
+        if never_sent(status) {
+            return Self::new(Reason::Unreachable, Applied::No, code, message);
+        }
+        let (reason, applied) = match code {
+            Code::InvalidArgument | Code::OutOfRange | Code::Unimplemented => {
+                (Reason::InvalidArgument, Applied::No)
+            }
+            Code::ResourceExhausted => (Reason::Overloaded, Applied::No),
+            Code::Unauthenticated
+            | Code::PermissionDenied
+            | Code::NotFound
+            | Code::AlreadyExists
+            | Code::FailedPrecondition => (Reason::Internal, Applied::No),
+            Code::Ok
+            | Code::Cancelled
+            | Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::Aborted
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss => (Reason::OutcomeUnknown, Applied::Maybe),
+        };
+        Self::new(reason, applied, code, message)
+    }
+
+    /// Whether another endpoint, or the same one later, may answer better.
+    pub(crate) fn is_transient(&self) -> bool {
+        if self.applied() == Applied::Decided {
+            return false;
+        }
+        match self.0.reason {
+            Reason::Overloaded
+            | Reason::StorageFull
+            | Reason::NoQuorum
+            | Reason::NoLeader
+            | Reason::NodeDraining
+            | Reason::OutcomeUnknown
+            | Reason::DeadlineExceeded
+            | Reason::Unreachable => true,
+            Reason::Internal => self.applied() == Applied::Maybe || self.0.retry_after.is_some(),
+            Reason::InvalidArgument
+            | Reason::IntentTimeInFuture
+            | Reason::TenantNotFound
+            | Reason::NamespaceNotFound
+            | Reason::RecordNotFound
+            | Reason::AlreadyExists
+            | Reason::NameInDeletion
+            | Reason::EtagMismatch
+            | Reason::StillInUse
+            | Reason::FingerprintMismatch
+            | Reason::FingerprintIncomparable
+            | Reason::AttemptIdReused
+            | Reason::AttemptSpent
+            | Reason::AttemptsExhausted
+            | Reason::LateReplay
+            | Reason::StaleEpoch
+            | Reason::LeaseExpired
+            | Reason::Revoked
+            | Reason::AlreadyCompleted
+            | Reason::ResultConflict
+            | Reason::UnsettledEffects
+            | Reason::EffectNotAllowed => false,
+        }
+    }
+
+    /// Whether a node answered at all.
+    pub(crate) fn reached(&self) -> bool {
+        self.0.reason != Reason::Unreachable && !self.0.metadata.is_empty()
+    }
+
+    pub(crate) fn with_tries(mut self, tries: Vec<TryFailure>) -> Self {
+        self.0.tries = tries;
+        self
+    }
+
+    /// The same failure of a call that may have taken effect in an earlier try.
+    pub(crate) fn outcome_unknown(self, waited: Duration) -> Self {
+        let last = self.0;
+        let message = format!(
+            "the call may or may not have taken effect; given up after {} ms, last: {}",
+            waited.as_millis(),
+            last.message
+        );
+        let mut error = Self::new(Reason::OutcomeUnknown, Applied::Maybe, last.code, message);
+        error.0.metadata = last.metadata;
+        error.0.tries = last.tries;
+        error
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.reason_text, self.0.message)
+    }
+}
+
+impl StdError for Error {}
+
+/// Whether the connection was never made, so that nothing can have been sent over it.
+fn never_sent(status: &Status) -> bool {
+    sources(status).any(|error| error.is::<ConnectError>())
+}
+
+/// The message with its causes, which the transport keeps to itself ("transport error").
+fn describe(status: &Status) -> String {
+    let mut text = status.message().to_owned();
+    for source in sources(status) {
+        let cause = source.to_string();
+        if !cause.is_empty() && !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    if text.is_empty() { format!("{:?}", status.code()) } else { text }
+}
+
+fn sources<'a>(status: &'a Status) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(status.source(), |error| {
+        let error: &'a (dyn StdError + 'static) = *error;
+        error.source()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap as Metadata;
+
+    use tonic_types::ErrorDetails;
+
+    use super::*;
+
+    #[expect(clippy::disallowed_types, reason = "tonic-types takes one")]
+    fn status(reason: &str, applied: &str) -> Status {
+        let metadata = Metadata::from([("applied".to_owned(), applied.to_owned())]);
+        let details = ErrorDetails::with_error_info(reason, "firstclaim", metadata);
+        Status::with_error_details(Code::Unavailable, "the words", details)
+    }
+
+    #[test]
+    fn what_a_node_says_is_taken_over() {
+        let error = Error::from_status(&status("NO_QUORUM", "no"));
+        assert_eq!((error.reason(), error.applied()), (Reason::NoQuorum, Applied::No));
+        assert_eq!(error.to_string(), "NO_QUORUM: the words");
+        assert!(error.is_transient() && error.reached());
+    }
+
+    #[test]
+    fn an_unknown_reason_keeps_its_name() {
+        let error = Error::from_status(&status("BRAND_NEW", "decided"));
+        assert_eq!((error.reason(), error.reason_text()), (Reason::Internal, "BRAND_NEW"));
+        assert!(!error.is_transient());
+    }
+
+    #[test]
+    fn an_unclear_word_about_application_is_maybe() {
+        assert_eq!(Error::from_status(&status("INTERNAL", "?")).applied(), Applied::Maybe);
+        assert_eq!(Error::from_status(&Status::unavailable("gone")).applied(), Applied::Maybe);
+    }
+}

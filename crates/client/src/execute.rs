@@ -1,0 +1,177 @@
+//! The whole round for one delivery: claim, work, complete.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::claim::Claim;
+use crate::client::Client;
+use crate::error::Error;
+use crate::outcome::{ClaimOutcome, Completion};
+use crate::request::ClaimRequest;
+use crate::{time, v1};
+
+/// The wait before a pending claim is asked for again: at least, and at most.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// How [`execute_once()`] behaves where there is a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// How long to wait for another holder before Pending is returned. Default: not at all, so that
+    /// the delivery goes back to its queue.
+    pub wait: Duration,
+}
+
+impl Execution {
+    /// Waits up to that long for another holder.
+    #[must_use]
+    pub fn waiting(wait: Duration) -> Self {
+        Self { wait }
+    }
+}
+
+impl Default for Execution {
+    fn default() -> Self {
+        Self { wait: Duration::ZERO }
+    }
+}
+
+/// What the work says about itself. There is no way to say "probably".
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// It happened; this is kept and given to every repeat.
+    Done(v1::Result),
+    /// It did not happen and never shall; this is kept and given to every repeat.
+    FinalFailure(v1::Result),
+    /// It certainly did not happen; try again after a while.
+    Retry {
+        /// How long nobody may try.
+        after: Duration,
+    },
+    /// Nobody knows whether it happened. A timeout of a provider is this, not [`Work::Retry`].
+    Unknown {
+        /// What to tell whoever has to find out.
+        note: String,
+    },
+}
+
+impl Work {
+    /// It happened, with that result.
+    pub fn done(content_type: impl Into<String>, result: impl Into<Vec<u8>>) -> Self {
+        Self::Done(Completion::succeeded(content_type, result).result)
+    }
+
+    /// It did not happen and never shall, with that result.
+    pub fn failed(content_type: impl Into<String>, result: impl Into<Vec<u8>>) -> Self {
+        Self::FinalFailure(Completion::failed(content_type, result).result)
+    }
+}
+
+/// What became of the delivery. Acknowledge it on `Completed` and `Replayed`; hand it back to the
+/// queue on the others.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Executed {
+    /// The work ran here and is completed.
+    Completed(v1::CompleteResponse),
+    /// It was completed before; the work did not run.
+    Replayed(v1::Replay),
+    /// Another holds it, or a pause runs; the work did not run.
+    Pending(v1::Pending),
+    /// The work ran here and asked for another try.
+    Released(v1::ReleaseResponse),
+    /// The work ran here, and nobody knows whether it happened. It has to be settled.
+    Unknown(v1::ReleaseResponse),
+}
+
+/// Why there is no [`Executed`].
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// The claim failed; the work did not run.
+    #[error("claim: {0}")]
+    Claim(#[source] Error),
+    /// Somebody else may have done the work, and nobody knows; it did not run here.
+    #[error("the intent is unresolved since epoch {}: an earlier attempt may have done it", .0.epoch)]
+    Unresolved(v1::Unresolved),
+    /// The work ran, but its outcome could not be stored. See what it says about `applied`; the
+    /// guard that comes with it can repeat the call.
+    #[error("store the outcome of epoch {}: {error}", .claim.epoch())]
+    Report {
+        /// The grant.
+        claim: Claim,
+        /// Why.
+        #[source]
+        error: Error,
+    },
+}
+
+/// Claims, runs `work` under the claim with its lease renewed, and stores how it ended.
+///
+/// `work` runs at most once, and only if this call was granted the claim. It asks
+/// [`Claim::safe_to_dispatch`] before each effect, and [`Claim::mode`] if the request accepts
+/// recovery. It is not stopped when the claim is lost, because an effect may be under way: what it
+/// returns is still reported, and the store keeps it as evidence if somebody took over.
+///
+/// Nothing is acknowledged for the caller: what to do with the delivery is said by the result.
+///
+/// # Errors
+///
+/// [`ExecuteError`].
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the claim: the lease lapses, and the work may have happened.
+pub async fn execute_once<F, Fut>(
+    client: &Client,
+    request: ClaimRequest,
+    execution: Execution,
+    work: F,
+) -> Result<Executed, ExecuteError>
+where
+    F: FnOnce(Claim) -> Fut,
+    Fut: Future<Output = Work>,
+{
+    let claim = match claim_patiently(client, request, execution).await? {
+        ClaimOutcome::Acquired(claim) => claim,
+        ClaimOutcome::Replay(replay) => return Ok(Executed::Replayed(replay)),
+        ClaimOutcome::Pending(pending) => return Ok(Executed::Pending(pending)),
+        ClaimOutcome::Unresolved(unresolved) => return Err(ExecuteError::Unresolved(unresolved)),
+    };
+    let said = work(claim.clone()).await;
+    report(&claim, said).await.map_err(|error| ExecuteError::Report { claim, error })
+}
+
+/// Claims, and waits for another holder as long as the policy says.
+async fn claim_patiently(
+    client: &Client,
+    request: ClaimRequest,
+    execution: Execution,
+) -> Result<ClaimOutcome, ExecuteError> {
+    let until = Instant::now() + execution.wait;
+    loop {
+        let outcome = client.claim(request.clone()).await.map_err(ExecuteError::Claim)?;
+        let ClaimOutcome::Pending(pending) = &outcome else { return Ok(outcome) };
+        let asked = pending.retry_after.as_ref().and_then(time::from_wire).unwrap_or(PAUSE_MIN);
+        let pause = asked.clamp(PAUSE_MIN, PAUSE_MAX).mul_f64(rand::random_range(1.0..=1.1));
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(outcome);
+        }
+        sleep(pause.min(left)).await;
+    }
+}
+
+async fn report(claim: &Claim, said: Work) -> Result<Executed, Error> {
+    match said {
+        Work::Done(result) => {
+            let completion = Completion { disposition: v1::Disposition::Succeeded, result };
+            claim.finish(completion).await.map(Executed::Completed)
+        }
+        Work::FinalFailure(result) => {
+            let completion = Completion { disposition: v1::Disposition::Failed, result };
+            claim.finish(completion).await.map(Executed::Completed)
+        }
+        Work::Retry { after } => claim.release_retry(after).await.map(Executed::Released),
+        Work::Unknown { note } => claim.release_unknown(note).await.map(Executed::Unknown),
+    }
+}
