@@ -195,6 +195,7 @@ fn hosts(file: &File) -> Vec<String> {
             let filled_in = host.is_empty() || host.starts_with(['{', '$', '%', '.', '…']);
             let example = host.ends_with(".example") || host.ends_with("example.com");
             (scheme.ends_with("http") || scheme.ends_with("https"))
+                && host.contains('.')
                 && !filled_in
                 && !example
                 && !KNOWN.contains(&host)
