@@ -100,7 +100,8 @@ impl Claim {
             acquired.lease_expire_time.ok_or_else(|| Error::malformed("the end of the lease"))?;
         let lease = time::between(&store_time, &expire);
         let safe = acquired.safe_to_dispatch_until.unwrap_or(expire);
-        let holder = request.holder(acquired.epoch);
+        let wanted = request.lease;
+        let holder = request.into_holder(acquired.epoch);
         let standing = Arc::new(watch::Sender::new(Standing {
             deadline: sent + lease,
             safe_until: sent + time::between(&store_time, &safe).min(lease),
@@ -112,7 +113,7 @@ impl Claim {
         let renewal = Renewal {
             client: client.clone(),
             holder: holder.clone(),
-            wanted: request.lease,
+            wanted,
             standing: Arc::clone(&standing),
         };
         tokio::spawn(renew::run(renewal, sent, lease, stop.clone()));

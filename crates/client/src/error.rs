@@ -319,15 +319,12 @@ fn sources<'a>(status: &'a Status) -> impl Iterator<Item = &'a (dyn StdError + '
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap as Metadata;
-
     use tonic_types::ErrorDetails;
 
     use super::*;
 
-    #[expect(clippy::disallowed_types, reason = "tonic-types takes one")]
     fn status(reason: &str, applied: &str) -> Status {
-        let metadata = Metadata::from([("applied".to_owned(), applied.to_owned())]);
+        let metadata = [("applied".to_owned(), applied.to_owned())];
         let details = ErrorDetails::with_error_info(reason, "firstclaim", metadata);
         Status::with_error_details(Code::Unavailable, "the words", details)
     }

@@ -103,11 +103,15 @@ impl ClaimRequest {
     /// The grant that this try may get.
     #[must_use]
     pub fn holder(&self, epoch: u64) -> HolderRef {
+        self.clone().into_holder(epoch)
+    }
+
+    pub(crate) fn into_holder(self, epoch: u64) -> HolderRef {
         HolderRef {
-            tenant: self.tenant.clone(),
-            namespace: self.namespace.clone(),
-            key: self.key.clone(),
-            attempt_id: self.attempt_id.clone(),
+            tenant: self.tenant,
+            namespace: self.namespace,
+            key: self.key,
+            attempt_id: self.attempt_id,
             epoch,
         }
     }
