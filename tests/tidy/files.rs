@@ -192,7 +192,7 @@ fn hosts(file: &File) -> Vec<String> {
             let host =
                 rest.split(|c: char| "/\"'`<>)# \\,;".contains(c)).next().unwrap_or_default();
             let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
-            let filled_in = host.is_empty() || host.starts_with(['{', '$', '%', '.', '…']);
+            let filled_in = host.contains(['{', '$', '%', '…']);
             let example = host.ends_with(".example") || host.ends_with("example.com");
             (scheme.ends_with("http") || scheme.ends_with("https"))
                 && host.contains('.')
