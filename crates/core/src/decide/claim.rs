@@ -120,13 +120,16 @@ fn check_fingerprint(record: &Record, sent: &FingerprintSet) -> Result<(), Refus
 /// Row 3. The bytes are gone at their time, whether or not the sweeper came by.
 fn replay(now: Timestamp, record: &Record, completion: &Completion, claim: &Claim) -> Replay {
     let mut shown = completion.clone();
-    if completion.result_expire_time.has_come(now) {
+    let expired = completion.result_expire_time.has_come(now);
+    if expired {
         shown.result = completion.result.without_bytes();
     }
+    // Over the policy's bound the bytes were never stored: nothing is here to be read, either.
+    let nothing_here = shown.result.bytes.is_none() && shown.result.reference.is_none();
     Replay {
         first_seen_time: record.first_seen_time,
         by_this_attempt: completion.attempt_id == claim.attempt_id,
-        result_dropped: completion.result_expire_time.has_come(now),
+        result_dropped: expired || nothing_here,
         age: now.since(completion.completed_time),
         completion: shown,
     }
