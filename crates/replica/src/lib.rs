@@ -1,1 +1,36 @@
 //! The replicated log and the disk of firstclaim.
+//!
+//! ```text
+//! propose ─▶ stamp ─▶ raft ─▶ log (synced) ─▶ quorum ─▶ apply ─▶ outcomes
+//!                      │  ▲                              │
+//!                      ▼  │                              ▼
+//!                     peers                            state
+//! ```
+//!
+//! [`Replica`] is all that the server sees of it. openraft, RocksDB and bincode are named nowhere
+//! else in the workspace.
+
+mod bootstrap;
+mod clock;
+mod config;
+mod error;
+mod faults;
+mod limits;
+mod member;
+mod network;
+mod peer;
+mod raft;
+mod reads;
+mod replica;
+mod status;
+mod store;
+mod wire;
+
+pub use clock::{Clock, SystemClock};
+pub use config::{ReplicaConfig, SnapshotRule};
+pub use error::{Fate, OpenError, ProposeError, StoreError};
+pub use faults::Faults;
+pub use member::Member;
+pub use replica::Replica;
+pub use status::{MemberStatus, Role, Status};
+pub use store::{MemoryDisk, State, Storage};

@@ -1,0 +1,253 @@
+//! Calls from the other replicas.
+//!
+//! A call that is meant for another cluster or another node is refused, and so is every call that
+//! would make a member of a replica that has lost its disk.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use firstclaim_proto::peer::v1 as proto;
+use firstclaim_proto::peer::v1::peer_service_server::PeerService;
+use futures::{Stream, StreamExt as _};
+use openraft::raft::TransferLeaderRequest;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::bootstrap::Admission;
+use crate::network::{CLUSTER_KEY, FROM_KEY, TO_KEY, cluster_metadata};
+use crate::raft::{Raft, Snapshot};
+use crate::reads::Reads;
+use crate::store::disk::{Disk, INCOMING_DIR};
+use crate::store::snapshot::{Receiver, meta_of};
+use crate::wire;
+
+/// Answers the other replicas.
+pub(crate) struct Peer {
+    pub(crate) node_id: u64,
+    pub(crate) cluster_id: String,
+    cluster: MetadataValue<Ascii>,
+    raft: Raft,
+    reads: Arc<Reads>,
+    admission: Arc<Admission>,
+    disk: Arc<Disk>,
+    /// One snapshot comes in at a time.
+    receiving: Mutex<()>,
+    stopping: CancellationToken,
+}
+
+/// What the service needs of the replica.
+pub(crate) struct Parts {
+    pub(crate) node_id: u64,
+    pub(crate) cluster_id: String,
+    pub(crate) raft: Raft,
+    pub(crate) reads: Arc<Reads>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) stopping: CancellationToken,
+}
+
+impl Peer {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            node_id: parts.node_id,
+            cluster: cluster_metadata(&parts.cluster_id),
+            cluster_id: parts.cluster_id,
+            raft: parts.raft,
+            reads: parts.reads,
+            admission: parts.admission,
+            disk: parts.disk,
+            receiving: Mutex::new(()),
+            stopping: parts.stopping,
+        }
+    }
+
+    /// Refuses a call that is meant for somebody else.
+    fn greet<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        let metadata = request.metadata();
+        let text = |key| metadata.get(key).and_then(|value| value.to_str().ok()).unwrap_or("?");
+        if metadata.get(CLUSTER_KEY) != Some(&self.cluster) {
+            return Err(Status::failed_precondition(format!(
+                "node {} calls for cluster {}, but this is a node of cluster {}: check cluster_id \
+                 and the peer addresses",
+                text(FROM_KEY),
+                text(CLUSTER_KEY),
+                self.cluster_id
+            )));
+        }
+        if text(TO_KEY) != self.node_id.to_string() {
+            return Err(Status::failed_precondition(format!(
+                "node {} calls node {}, but this is node {}: check the peer addresses",
+                text(FROM_KEY),
+                text(TO_KEY),
+                self.node_id
+            )));
+        }
+        Ok(())
+    }
+
+    /// Also refuses a call that only a member may take.
+    fn admit<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        self.greet(request)?;
+        if self.admission.is_admitted() {
+            Ok(())
+        } else {
+            Err(Status::failed_precondition(format!(
+                "node {} has an empty data folder and has not been admitted to the cluster",
+                self.node_id
+            )))
+        }
+    }
+
+    async fn receive_snapshot(
+        &self,
+        mut parts: Streaming<proto::SnapshotPart>,
+    ) -> Result<proto::SnapshotResponse, Status> {
+        use proto::snapshot_part::Part;
+        let _alone = self
+            .receiving
+            .try_lock()
+            .map_err(|_| Status::unavailable("another snapshot is on its way in"))?;
+        let first = parts.message().await?.and_then(|part| part.part);
+        let Some(Part::Header(header)) = first else {
+            return Err(Status::invalid_argument("a snapshot must begin with a header"));
+        };
+        let vote = wire::required_vote(header.vote.as_ref()).map_err(malformed)?;
+        let manifest = header.manifest.unwrap_or_default();
+        if manifest.cluster_id != self.cluster_id {
+            return Err(Status::failed_precondition("the snapshot is of another cluster"));
+        }
+        let incoming = self.disk.path(INCOMING_DIR);
+        let meta = meta_of(&manifest, &incoming).map_err(failed)?;
+        let mut receiver = Receiver::begin(&incoming, manifest).map_err(failed)?;
+        while let Some(part) = parts.message().await? {
+            match part.part {
+                Some(Part::Data(data)) => receiver.take(&data).map_err(failed)?,
+                Some(Part::Header(_)) | None => {
+                    return Err(Status::invalid_argument("a snapshot has one header, then data"));
+                }
+            }
+        }
+        let snapshot = receiver.finish().map_err(failed)?;
+        let snapshot = Snapshot { meta, snapshot };
+        let response = self.raft.install_full_snapshot(vote, snapshot).await.map_err(failed)?;
+        Ok(proto::SnapshotResponse { vote: Some(wire::vote_to(&response.vote)) })
+    }
+}
+
+fn malformed(error: wire::Malformed) -> Status {
+    Status::invalid_argument(error.to_string())
+}
+
+fn failed(error: impl std::fmt::Display) -> Status {
+    Status::unavailable(error.to_string())
+}
+
+type AppendResponses = Pin<Box<dyn Stream<Item = Result<proto::AppendResponse, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl PeerService for Peer {
+    type AppendStream = AppendResponses;
+
+    async fn append(
+        &self,
+        request: Request<Streaming<proto::AppendRequest>>,
+    ) -> Result<Response<AppendResponses>, Status> {
+        self.admit(&request)?;
+        // A request that cannot be read ends the stream: what follows it does not fit any more.
+        let requests = request
+            .into_inner()
+            .map(|request| request.ok().and_then(|request| wire::append_from(request).ok()))
+            .take_while(|request| std::future::ready(request.is_some()))
+            .filter_map(std::future::ready)
+            .take_until(self.stopping.clone().cancelled_owned());
+        let responses = self
+            .raft
+            .stream_append(Box::pin(requests))
+            .map(|result| result.map(wire::append_result_to).map_err(failed))
+            .take_until(self.stopping.clone().cancelled_owned());
+        Ok(Response::new(Box::pin(responses)))
+    }
+
+    async fn heartbeat(
+        &self,
+        request: Request<proto::AppendRequest>,
+    ) -> Result<Response<proto::AppendResponse>, Status> {
+        self.admit(&request)?;
+        let request = wire::append_from(request.into_inner()).map_err(malformed)?;
+        let prev = request.prev_log_id;
+        let response = self.raft.append_entries(request).await.map_err(failed)?;
+        Ok(Response::new(wire::append_response_to(response, prev.as_ref())))
+    }
+
+    async fn vote(
+        &self,
+        request: Request<proto::VoteRequest>,
+    ) -> Result<Response<proto::VoteResponse>, Status> {
+        self.admit(&request)?;
+        let request = wire::vote_request_from(request.get_ref()).map_err(malformed)?;
+        let response = self.raft.vote(request).await.map_err(failed)?;
+        Ok(Response::new(wire::vote_response_to(&response)))
+    }
+
+    async fn pre_vote(
+        &self,
+        request: Request<proto::VoteRequest>,
+    ) -> Result<Response<proto::VoteResponse>, Status> {
+        self.admit(&request)?;
+        let request = wire::vote_request_from(request.get_ref()).map_err(malformed)?;
+        let response = self.raft.pre_vote(request).await.map_err(failed)?;
+        Ok(Response::new(wire::vote_response_to(&response)))
+    }
+
+    async fn install_snapshot(
+        &self,
+        request: Request<Streaming<proto::SnapshotPart>>,
+    ) -> Result<Response<proto::SnapshotResponse>, Status> {
+        self.admit(&request)?;
+        self.receive_snapshot(request.into_inner()).await.map(Response::new)
+    }
+
+    async fn transfer_leader(
+        &self,
+        request: Request<proto::TransferLeaderRequest>,
+    ) -> Result<Response<proto::TransferLeaderResponse>, Status> {
+        self.admit(&request)?;
+        let request = request.into_inner();
+        let from = wire::required_vote(request.from_leader.as_ref()).map_err(malformed)?;
+        let last = request.last_log_id.as_ref().map(wire::log_id_from);
+        let request = TransferLeaderRequest::new(from, request.to_node_id, last);
+        let answer = self.raft.handle_transfer_leader(request).await.map_err(failed)?;
+        let refused = answer.err().map(|error| error.to_string()).unwrap_or_default();
+        Ok(Response::new(proto::TransferLeaderResponse { refused }))
+    }
+
+    async fn read_index(
+        &self,
+        request: Request<proto::ReadIndexRequest>,
+    ) -> Result<Response<proto::ReadIndexResponse>, Status> {
+        self.admit(&request)?;
+        let confirmed = self.reads.confirm_here().await.map_err(failed)?;
+        Ok(Response::new(proto::ReadIndexResponse {
+            read_log_id: Some(wire::log_id_to(&confirmed.read_log_id)),
+            store_time_ms: confirmed.store_time.0,
+            leader_id: self.node_id,
+        }))
+    }
+
+    async fn probe(
+        &self,
+        request: Request<proto::ProbeRequest>,
+    ) -> Result<Response<proto::ProbeResponse>, Status> {
+        self.greet(&request)?;
+        if request.get_ref().admit {
+            self.admission.admit().map_err(failed)?;
+        }
+        Ok(Response::new(proto::ProbeResponse {
+            node_id: self.node_id,
+            cluster_id: self.cluster_id.clone(),
+            pristine: self.admission.is_pristine(),
+        }))
+    }
+}

@@ -1,0 +1,340 @@
+//! A data folder: whose it is, that nobody else uses it, and the databases in it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fs2::FileExt as _;
+
+use crate::error::{OpenError, StoreError};
+use crate::store::engine::{Batch, Durability, Engine, Read, Row};
+use crate::store::file::{self, failed};
+use crate::store::generation::Generation;
+use crate::store::memory::Memory;
+#[cfg(feature = "rocksdb")]
+use crate::store::rocks::{Rocks, Use};
+use crate::store::schema::{FORMAT, Table, meta, system};
+use crate::store::snapshot::SnapshotDir;
+
+const IDENTITY_FILE: &str = "IDENTITY";
+const LOCK_FILE: &str = "LOCK";
+const LOG_DIR: &str = "raftlog";
+const STATE_DIR: &str = "state";
+const CURRENT_FILE: &str = "CURRENT";
+pub(crate) const SNAPSHOT_DIR: &str = "snapshot";
+pub(crate) const INCOMING_DIR: &str = "incoming";
+
+/// Where the rows are kept.
+#[derive(Clone, Debug)]
+pub enum Storage {
+    /// In RocksDB, below the data folder.
+    #[cfg(feature = "rocksdb")]
+    RocksDb,
+    /// In memory, for tests and the simulator.
+    Memory(MemoryDisk),
+}
+
+/// Rows that outlive the replica that wrote them, as a disk does, but not the process.
+#[derive(Clone, Debug)]
+pub struct MemoryDisk {
+    log: Arc<Memory>,
+    state: Arc<Mutex<MemoryState>>,
+}
+
+#[derive(Debug)]
+struct MemoryState {
+    current: Arc<Memory>,
+    /// The index of the snapshot that the current state began with.
+    installed: u64,
+    staged: Option<Arc<Memory>>,
+}
+
+impl Default for MemoryDisk {
+    fn default() -> Self {
+        let current = Arc::new(Memory::new("memory/state"));
+        let state = MemoryState { current, installed: 0, staged: None };
+        Self { log: Arc::new(Memory::new("memory/raftlog")), state: Arc::new(Mutex::new(state)) }
+    }
+}
+
+impl MemoryDisk {
+    /// What a power cut at this moment leaves behind: all up to the last sync, and no more.
+    #[must_use]
+    pub fn after_power_cut(&self) -> Self {
+        let state = self.state();
+        let survivor = MemoryState {
+            current: Arc::new(state.current.durable()),
+            installed: state.installed,
+            staged: None,
+        };
+        Self { log: Arc::new(self.log.durable()), state: Arc::new(Mutex::new(survivor)) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A data folder in use.
+pub(crate) struct Disk {
+    root: PathBuf,
+    storage: Storage,
+    _lock: File,
+}
+
+impl Disk {
+    /// Takes the folder for a node, creating it if it is not there.
+    pub(crate) fn open(
+        root: &Path,
+        storage: Storage,
+        cluster_id: &str,
+        node_id: u64,
+    ) -> Result<Self, OpenError> {
+        file::create_dir(root)?;
+        let lock_path = root.join(LOCK_FILE);
+        let lock = File::create(&lock_path).map_err(failed("create the lock file", &lock_path))?;
+        if lock.try_lock_exclusive().is_err() {
+            return Err(OpenError::Locked { path: root.to_path_buf() });
+        }
+        check_identity(root, cluster_id, node_id)?;
+        file::remove_dir(&root.join(INCOMING_DIR))?;
+        Ok(Self { root: root.to_path_buf(), storage, _lock: lock })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Opens the log's database.
+    pub(crate) fn open_log(&self) -> Result<Arc<dyn Engine>, StoreError> {
+        let engine: Arc<dyn Engine> = match &self.storage {
+            #[cfg(feature = "rocksdb")]
+            Storage::RocksDb => Arc::new(Rocks::open(&self.path(LOG_DIR), Use::Log)?),
+            Storage::Memory(memory) => Arc::clone(&memory.log) as Arc<dyn Engine>,
+        };
+        check_format(&*engine, Table::Meta, meta::FORMAT)?;
+        Ok(engine)
+    }
+
+    /// Opens the state's database. Also says which index the snapshot had that it began with.
+    pub(crate) fn open_state(&self) -> Result<(Generation, u64), StoreError> {
+        match &self.storage {
+            #[cfg(feature = "rocksdb")]
+            Storage::RocksDb => {
+                let dir = self.path(STATE_DIR);
+                file::create_dir(&dir)?;
+                let (number, installed) = self.current()?.unwrap_or((0, 0));
+                self.remove_other_generations(number)?;
+                let generation = self.open_generation(number)?;
+                self.point_to(number, installed)?;
+                Ok((generation, installed))
+            }
+            Storage::Memory(memory) => {
+                let state = memory.state();
+                let engine = Arc::clone(&state.current);
+                check_format(&*engine, Table::System, system::FORMAT)?;
+                Ok((Generation::new(Box::new(engine), None, 0), state.installed))
+            }
+        }
+    }
+
+    /// Makes a new generation out of a snapshot. The old one stays current.
+    pub(crate) fn stage(
+        &self,
+        snapshot: &SnapshotDir,
+        current: u64,
+    ) -> Result<Generation, StoreError> {
+        match &self.storage {
+            #[cfg(feature = "rocksdb")]
+            Storage::RocksDb => {
+                let number = current + 1;
+                let dir = self.generation_dir(number);
+                file::remove_dir(&dir)?;
+                file::create_dir(&dir)?;
+                snapshot.copy_into(&dir)?;
+                file::sync_dir(&dir)?;
+                self.open_generation(number)
+            }
+            Storage::Memory(memory) => {
+                let path = Path::new("memory/state");
+                let engine = Arc::new(Memory::from_checkpoint(snapshot.path(), path)?);
+                check_format(&*engine, Table::System, system::FORMAT)?;
+                memory.state().staged = Some(Arc::clone(&engine));
+                Ok(Generation::new(Box::new(engine), None, current + 1))
+            }
+        }
+    }
+
+    /// Makes a staged generation the one that the next start opens.
+    pub(crate) fn activate(
+        &self,
+        generation: &Generation,
+        installed: u64,
+    ) -> Result<(), StoreError> {
+        match &self.storage {
+            #[cfg(feature = "rocksdb")]
+            Storage::RocksDb => {
+                file::sync_dir(&self.path(STATE_DIR))?;
+                self.point_to(generation.number(), installed)
+            }
+            Storage::Memory(memory) => {
+                let mut state = memory.state();
+                if let Some(staged) = state.staged.take() {
+                    state.current = staged;
+                    state.installed = installed;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn generation_dir(&self, number: u64) -> PathBuf {
+        self.path(STATE_DIR).join(format!("gen-{number}"))
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn open_generation(&self, number: u64) -> Result<Generation, StoreError> {
+        let dir = self.generation_dir(number);
+        let engine = Rocks::open(&dir, Use::State)?;
+        check_format(&engine, Table::System, system::FORMAT)?;
+        Ok(Generation::new(Box::new(engine), Some(dir), number))
+    }
+
+    /// The generation in use, and the index of the snapshot that it began with.
+    #[cfg(feature = "rocksdb")]
+    fn current(&self) -> Result<Option<(u64, u64)>, StoreError> {
+        let path = self.path(STATE_DIR).join(CURRENT_FILE);
+        let Some(content) = file::read(&path)? else { return Ok(None) };
+        let text = String::from_utf8_lossy(&content);
+        let mut words = text.split_whitespace();
+        let number = words.next().and_then(|word| word.strip_prefix("gen-")?.parse().ok());
+        let installed = words.next().and_then(|word| word.parse().ok());
+        match (number, installed) {
+            (Some(number), Some(installed)) => Ok(Some((number, installed))),
+            (Some(_) | None, Some(_) | None) => Err(StoreError::Corrupt {
+                path,
+                what: "it does not name a generation and an index".to_owned(),
+            }),
+        }
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn point_to(&self, number: u64, installed: u64) -> Result<(), StoreError> {
+        let path = self.path(STATE_DIR).join(CURRENT_FILE);
+        file::replace(&path, format!("gen-{number} {installed}\n").as_bytes())
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn remove_other_generations(&self, current: u64) -> Result<(), StoreError> {
+        let dir = self.path(STATE_DIR);
+        let kept = format!("gen-{current}");
+        for name in file::names(&dir)? {
+            if name.starts_with("gen-") && name != kept {
+                file::remove_dir(&dir.join(name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks whose folder it is, or takes an empty one.
+fn check_identity(root: &Path, cluster_id: &str, node_id: u64) -> Result<(), OpenError> {
+    let path = root.join(IDENTITY_FILE);
+    let ours = format!("format {FORMAT}\nnode {node_id}\ncluster {cluster_id}\n");
+    let Some(content) = file::read(&path)? else {
+        let used = [LOG_DIR, STATE_DIR].iter().any(|name| root.join(name).exists());
+        if used {
+            let what = "it is missing, but the folder holds data".to_owned();
+            return Err(StoreError::Corrupt { path, what }.into());
+        }
+        return Ok(file::replace(&path, ours.as_bytes())?);
+    };
+    let text = String::from_utf8_lossy(&content);
+    let field = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::to_owned)
+    };
+    let (Some(format), Some(node), Some(cluster)) =
+        (field("format").and_then(|text| text.parse().ok()), field("node"), field("cluster"))
+    else {
+        let what = "it does not name a format, a node and a cluster".to_owned();
+        return Err(StoreError::Corrupt { path, what }.into());
+    };
+    if format != FORMAT {
+        let path = root.to_path_buf();
+        return Err(StoreError::Format { path, found: format, expected: FORMAT }.into());
+    }
+    if node != node_id.to_string() || cluster != cluster_id {
+        return Err(OpenError::Owner {
+            path: root.to_path_buf(),
+            found: format!("node {node} of cluster {cluster}"),
+            expected: format!("node {node_id} of cluster {cluster_id}"),
+        });
+    }
+    Ok(())
+}
+
+/// Checks the format of a database, or notes ours in a new one.
+fn check_format(engine: &dyn Engine, table: Table, key: &[u8]) -> Result<(), StoreError> {
+    match engine.get(table, key)? {
+        None => {
+            let mut batch = Batch::default();
+            batch.put(table, key.to_vec(), FORMAT.to_be_bytes().to_vec());
+            engine.write(batch, Durability::Synced)
+        }
+        Some(bytes) => {
+            let path = engine.path().to_path_buf();
+            let found = bytes.as_slice().try_into().map(u32::from_be_bytes);
+            match found {
+                Ok(FORMAT) => Ok(()),
+                Ok(found) => Err(StoreError::Format { path, found, expected: FORMAT }),
+                Err(_) => {
+                    let what = format!("the format takes {} bytes", bytes.len());
+                    Err(StoreError::Corrupt { path, what })
+                }
+            }
+        }
+    }
+}
+
+/// The engine of a memory disk is shared between the disk and the replica that is open on it.
+impl Read for Arc<Memory> {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        (**self).get(table, key)
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        (**self).scan(table, from, to, limit)
+    }
+
+    fn last(&self, table: Table, from: &[u8], to: &[u8]) -> Result<Option<Row>, StoreError> {
+        (**self).last(table, from, to)
+    }
+}
+
+impl Engine for Arc<Memory> {
+    fn view(
+        &self,
+        f: &mut dyn FnMut(&dyn Read) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        (**self).view(f)
+    }
+
+    fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
+        (**self).write(batch, durability)
+    }
+
+    fn checkpoint(&self, dir: &Path) -> Result<(), StoreError> {
+        (**self).checkpoint(dir)
+    }
+
+    fn path(&self) -> &Path {
+        (**self).path()
+    }
+}

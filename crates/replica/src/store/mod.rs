@@ -1,0 +1,27 @@
+//! What is on disk: the log, the state, snapshots of it, and whose they are.
+
+pub(crate) mod codec;
+pub(crate) mod disk;
+pub(crate) mod engine;
+pub(crate) mod file;
+mod generation;
+pub(crate) mod log;
+pub(crate) mod machine;
+pub(crate) mod memory;
+#[cfg(feature = "rocksdb")]
+pub(crate) mod rocks;
+pub(crate) mod schema;
+pub(crate) mod snapshot;
+pub(crate) mod state;
+mod tail;
+mod writer;
+
+pub(crate) use codec::PAYLOAD_BYTES_MAX;
+pub use disk::{MemoryDisk, Storage};
+pub(crate) use log::LogStore;
+pub(crate) use machine::StateMachine;
+pub(crate) use snapshot::SnapshotDir;
+pub use state::State;
+
+#[cfg(test)]
+mod tests;

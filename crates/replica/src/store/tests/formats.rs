@@ -1,0 +1,91 @@
+//! The bytes of every format ever written. A fixture is never changed; a new format gets new ones.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use firstclaim_core::{Command, Timestamp};
+
+use crate::Member;
+use crate::raft::{Entry, EntryPayload, Membership, Payload, StoredMembership, Vote, log_id};
+use crate::store::codec;
+use crate::wire;
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for line in bytes.chunks(32) {
+        for byte in line {
+            write!(text, "{byte:02x}").unwrap();
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text
+        .bytes()
+        .filter(u8::is_ascii_hexdigit)
+        .map(|digit| (digit as char).to_digit(16).unwrap() as u8)
+        .collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// Compares with the fixture, or writes a new one with `UPDATE_GOLDENFILES=1`. Returns its bytes.
+fn frozen(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests/formats/v1", name].iter().collect();
+    let path = path.with_extension("hex");
+    if !path.exists() && std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+        std::fs::write(&path, hex(bytes)).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).expect("a fixture is missing");
+    assert_eq!(stored, hex(bytes), "the format of {name} has changed: it needs a new version");
+    unhex(&stored)
+}
+
+fn membership() -> Membership {
+    let member = |id: u64| Member {
+        region: format!("region-{id}"),
+        peer_addr: format!("10.0.0.{id}:4362"),
+        client_addr: format!("http://10.0.0.{id}:4360"),
+    };
+    let nodes: std::collections::BTreeMap<u64, Member> =
+        (1..=3).map(|id| (id, member(id))).collect();
+    Membership::new(vec![[1, 2, 3].into()], nodes).unwrap()
+}
+
+#[test]
+fn entries() {
+    let time = Timestamp(1_800_000_000_123);
+    let payload = codec::encode_payload(time, &[Command::Tick, Command::Tick]).unwrap();
+    let stored = frozen("payload_ticks", &payload);
+    assert_eq!(codec::decode_payload(&stored).unwrap(), (time, vec![Command::Tick, Command::Tick]));
+
+    let entries = [
+        ("entry_blank", EntryPayload::Blank),
+        ("entry_normal", EntryPayload::Normal(Payload(payload))),
+        ("entry_membership", EntryPayload::Membership(membership())),
+    ];
+    for (name, payload) in entries {
+        let entry = Entry { log_id: log_id(7, 1_234), payload };
+        let stored = frozen(name, &codec::encode_message(&wire::entry_to(&entry)));
+        let decoded = wire::entry_from(codec::decode_message(&stored).unwrap()).unwrap();
+        assert_eq!(decoded, entry);
+    }
+}
+
+#[test]
+fn positions() {
+    let vote = Vote::new_committed(7, 2);
+    let stored = frozen("vote", &codec::encode_message(&wire::vote_to(&vote)));
+    assert_eq!(wire::vote_from(&codec::decode_message(&stored).unwrap()), vote);
+
+    let id = log_id(7, 1_234);
+    let stored = frozen("log_id", &codec::encode_message(&wire::log_id_to(&id)));
+    assert_eq!(wire::log_id_from(&codec::decode_message(&stored).unwrap()), id);
+
+    let members = StoredMembership::new(Some(id), membership());
+    let bytes = codec::encode_message(&wire::stored_membership_to(&members));
+    let stored = frozen("stored_membership", &bytes);
+    let decoded = wire::stored_membership_from(codec::decode_message(&stored).unwrap()).unwrap();
+    assert_eq!(decoded, members);
+}
