@@ -54,7 +54,7 @@ const PINNED: [(&str, &str); 7] = [
 ];
 
 /// Everything that is wrong with crates.
-pub fn faults(tree: &Tree) -> Vec<String> {
+pub(crate) fn faults(tree: &Tree) -> Vec<String> {
     let root_lock = tree.text("Cargo.lock").unwrap_or_default();
     let root_manifest = tree.text("Cargo.toml").unwrap_or_default();
     let mut faults = pins(root_manifest, root_lock);

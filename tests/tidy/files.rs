@@ -80,7 +80,7 @@ const RULES: [Rule; 10] = [
 ];
 
 /// Everything that is wrong with single files.
-pub fn faults(tree: &Tree) -> Vec<String> {
+pub(crate) fn faults(tree: &Tree) -> Vec<String> {
     let mut faults: Vec<String> = tree.files.iter().flat_map(size).collect();
     for rule in &RULES {
         let found =

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 /// A text file.
 #[derive(Debug)]
-pub struct File {
+pub(crate) struct File {
     /// Its path from the root of the repository, with `/`.
-    pub path: String,
+    pub(crate) path: String,
     /// What it says.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// All text files.
 #[derive(Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     /// The root of the repository.
-    pub root: PathBuf,
+    pub(crate) root: PathBuf,
     /// Sorted by path.
-    pub files: Vec<File>,
+    pub(crate) files: Vec<File>,
 }
 
 /// Folders that are not ours, or not kept.
@@ -27,7 +27,7 @@ const SKIPPED: [&str; 2] = [".git", "target"];
 
 impl Tree {
     /// Reads the tree at `root`.
-    pub fn read(root: &Path) -> io::Result<Self> {
+    pub(crate) fn read(root: &Path) -> io::Result<Self> {
         let mut files = Vec::new();
         collect(root, root, &mut files)?;
         files.sort_by(|left, right| left.path.cmp(&right.path));
@@ -35,7 +35,7 @@ impl Tree {
     }
 
     /// The content of one file.
-    pub fn text(&self, path: &str) -> Option<&str> {
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
     }
 }
@@ -64,7 +64,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<File>) -> io::Result<()> 
 /// The lines of a Rust file that are not behind `#[cfg(test)]`, with their numbers.
 ///
 /// Leans on rustfmt: an item ends at the closing brace that stands as deep as the item began.
-pub fn shipped_lines(text: &str) -> Vec<(usize, &str)> {
+pub(crate) fn shipped_lines(text: &str) -> Vec<(usize, &str)> {
     let mut kept = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((number, line)) = lines.next() {
@@ -93,7 +93,7 @@ fn skip_item<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>) {
 }
 
 /// Whether a file exists for tests only.
-pub fn is_test(path: &str) -> bool {
+pub(crate) fn is_test(path: &str) -> bool {
     path.starts_with("tests/")
         || path.contains("/tests/")
         || path.contains("/benches/")
