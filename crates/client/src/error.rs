@@ -95,6 +95,12 @@ impl Error {
         self.0.code
     }
 
+    /// Whether the caller is not known, or not allowed to do this.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self.0.code, Code::Unauthenticated | Code::PermissionDenied)
+    }
+
     /// What happened, in words.
     #[must_use]
     pub fn message(&self) -> &str {

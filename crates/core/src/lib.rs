@@ -11,6 +11,7 @@
 //! replicated log reaches it, and [`Store`] is all that it can see of the state.
 
 mod apply;
+pub mod catalogue;
 pub mod command;
 pub mod decide;
 pub mod fingerprint;
