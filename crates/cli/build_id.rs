@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The files and folders, seen from the root of the repository, that make the binary.
-pub const SOURCES: [&str; 5] =
+pub(crate) const SOURCES: [&str; 5] =
     ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "proto", "crates"];
 
 /// Folders that only tests, benchmarks and editors read.
@@ -20,7 +20,7 @@ const SKIPPED: [&str; 4] = ["tests", "benches", "examples", "target"];
 /// # Errors
 ///
 /// When a file cannot be read; the message names it.
-pub fn build_id(root: &Path) -> io::Result<String> {
+pub(crate) fn build_id(root: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     for source in SOURCES {
         collect(&root.join(source), &mut files)?;

@@ -1,0 +1,90 @@
+//! What the exit code says. Scripts build on these numbers: they are never given another meaning.
+
+use firstclaim_client::{Applied, Error, Reason};
+
+pub(crate) const DONE: u8 = 0;
+pub(crate) const OTHER: u8 = 1;
+pub(crate) const USAGE: u8 = 2;
+pub(crate) const UNAVAILABLE: u8 = 3;
+pub(crate) const DENIED: u8 = 4;
+pub(crate) const NOT_FOUND: u8 = 5;
+pub(crate) const CONFLICT: u8 = 6;
+pub(crate) const REPLAY: u8 = 10;
+pub(crate) const PENDING: u8 = 11;
+pub(crate) const UNRESOLVED: u8 = 12;
+pub(crate) const FINGERPRINT: u8 = 13;
+pub(crate) const SUPERSEDED: u8 = 14;
+pub(crate) const UNKNOWN: u8 = 124;
+
+/// The table of `firstclaim help exit-codes`.
+pub(crate) const TABLE: &[(u8, &str)] = &[
+    (DONE, "done; a claim was acquired"),
+    (OTHER, "any other failure"),
+    (USAGE, "wrong usage or configuration; a field of the request is wrong"),
+    (
+        UNAVAILABLE,
+        "unavailable: no quorum, no leader, overloaded, or no endpoint reached; nothing was stored",
+    ),
+    (DENIED, "not authenticated, or not allowed"),
+    (NOT_FOUND, "no such tenant, namespace or record"),
+    (
+        CONFLICT,
+        "conflict: another version (etag), a name that is taken, something still in use, another result",
+    ),
+    (REPLAY, "claim: the intent is completed already; the stored result is printed"),
+    (PENDING, "claim: another attempt holds it, or a pause runs; come back"),
+    (UNRESOLVED, "the intent may have happened, and nobody has said; find out first"),
+    (FINGERPRINT, "the key is bound to another request"),
+    (SUPERSEDED, "superseded: the epoch, the lease or the attempt is over"),
+    (UNKNOWN, "timed out with unknown outcome: repeat the same call with the same attempt"),
+];
+
+/// The exit code of a failed call.
+pub(crate) fn of_error(error: &Error) -> u8 {
+    if error.applied() == Applied::Maybe && error.reason() != Reason::Internal {
+        return UNKNOWN;
+    }
+    if error.is_denied() {
+        return DENIED;
+    }
+    match error.reason() {
+        Reason::InvalidArgument | Reason::IntentTimeInFuture => USAGE,
+        Reason::TenantNotFound | Reason::NamespaceNotFound | Reason::RecordNotFound => NOT_FOUND,
+        Reason::AlreadyExists
+        | Reason::NameInDeletion
+        | Reason::EtagMismatch
+        | Reason::StillInUse
+        | Reason::ResultConflict => CONFLICT,
+        Reason::FingerprintMismatch | Reason::FingerprintIncomparable => FINGERPRINT,
+        Reason::AttemptSpent
+        | Reason::StaleEpoch
+        | Reason::LeaseExpired
+        | Reason::Revoked
+        | Reason::AlreadyCompleted => SUPERSEDED,
+        Reason::UnsettledEffects => UNRESOLVED,
+        Reason::Overloaded
+        | Reason::StorageFull
+        | Reason::NoQuorum
+        | Reason::NoLeader
+        | Reason::NodeDraining
+        | Reason::DeadlineExceeded
+        | Reason::Unreachable => UNAVAILABLE,
+        Reason::OutcomeUnknown => UNKNOWN,
+        Reason::AttemptIdReused
+        | Reason::AttemptsExhausted
+        | Reason::LateReplay
+        | Reason::EffectNotAllowed
+        | Reason::Internal => OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order_and_says_each_code_once() {
+        assert!(TABLE.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert_eq!(TABLE.len(), 13);
+    }
+}
