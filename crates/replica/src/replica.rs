@@ -370,8 +370,10 @@ impl Replica {
     /// Waits until this replica has failed, and says why. The process should end then.
     pub async fn failure(&self) -> String {
         let mut failure = self.inner.failure.subscribe();
-        match failure.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().unwrap_or_default(),
+        // The guard must not live on into the wait: it would keep the future on one thread.
+        let reason = failure.wait_for(Option::is_some).await.map(|reason| reason.clone());
+        match reason {
+            Ok(reason) => reason.unwrap_or_default(),
             Err(_) => std::future::pending().await,
         }
     }
