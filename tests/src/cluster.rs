@@ -198,7 +198,8 @@ impl Cluster {
                 match node.status().await {
                     Ok(status) => {
                         let leader = status.leader_id.and_then(|id| usize::try_from(id).ok());
-                        if let Some(votes) = leader.and_then(|id| votes.get_mut(id.wrapping_sub(1))) {
+                        if let Some(votes) = leader.and_then(|id| votes.get_mut(id.wrapping_sub(1)))
+                        {
                             *votes += 1;
                         }
                         let role = status.role().as_str_name();
@@ -342,23 +343,23 @@ impl Node {
     /// When its process ends instead, or when it takes too long.
     pub async fn wait_ready(&mut self) -> Outcome<()> {
         let start = Instant::now();
-        let mut last = "nothing".to_owned();
         loop {
             let process = self.process.as_mut().ok_or("the node was not started")?;
             if let Some(status) = process.ended() {
                 return Err(format!("node {} ended with {status}\n{}", self.id, self.tail()).into());
             }
-            match self.status().await {
+            let last = match self.status().await {
                 Ok(status) if status.ready => return Ok(()),
-                Ok(status) => last = status.not_ready_reason,
-                Err(error) => last = error.to_string(),
-            }
+                Ok(status) => status.not_ready_reason,
+                Err(error) => error.to_string(),
+            };
             if start.elapsed() > READY_WITHIN {
                 let id = self.id;
                 let tail = self.tail();
-                return Err(
-                    format!("node {id} is not ready within {READY_WITHIN:?}: {last}\n{tail}").into()
-                );
+                return Err(format!(
+                    "node {id} is not ready within {READY_WITHIN:?}: {last}\n{tail}"
+                )
+                .into());
             }
             sleep(Duration::from_millis(50)).await;
         }

@@ -3,7 +3,8 @@
 //! * [`binary`] finds the binary and refuses one that was built from another tree.
 //! * [`process`] runs it as a child that never outlives the test; [`cluster`] runs three of them.
 //! * [`race`] lets workers at all nodes race for keys and writes down every call in a [`history`];
-//!   [`check`] says what is wrong with one. [`readback`] asks the nodes themselves.
+//!   [`check`] says what is wrong with one. [`readback`] asks the nodes themselves, and [`verdict`]
+//!   does it all.
 //! * [`raw`] sends and receives bytes that no client of ours would.
 //! * [`document`] runs the console blocks of a page as they stand there.
 
@@ -18,6 +19,7 @@ pub mod raw;
 pub mod readback;
 pub mod seed;
 pub mod transcript;
+pub mod verdict;
 
 /// Why a test could not go on, in words.
 pub type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -29,5 +31,5 @@ pub type Outcome<T> = Result<T, Fault>;
 pub fn say(line: &str) {
     use std::io::Write as _;
     // Nothing depends on it, and there is nowhere else to report to.
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    drop(writeln!(std::io::stderr().lock(), "{line}"));
 }

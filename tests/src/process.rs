@@ -49,7 +49,8 @@ impl Process {
     ///
     /// When it cannot be started.
     pub fn start(name: &str, command: &mut Command, log: &Path) -> Outcome<Self> {
-        let file = File::create(log).map_err(|error| format!("create {}: {error}", log.display()))?;
+        let file =
+            File::create(log).map_err(|error| format!("create {}: {error}", log.display()))?;
         let child = command
             .stdout(file.try_clone()?)
             .stderr(file)
@@ -72,14 +73,14 @@ impl Process {
     /// Kills it with SIGKILL and waits until it is gone.
     pub fn kill(&mut self) {
         // Both fail only if it is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 
     /// Sends SIGKILL and does not wait.
     pub fn send_kill(&mut self) {
         // Fails only if it is gone already.
-        let _ = self.child.kill();
+        drop(self.child.kill());
     }
 
     /// Asks it to stop with SIGTERM and waits for its end.
@@ -117,7 +118,9 @@ impl Process {
     /// All that it has written.
     #[must_use]
     pub fn output(&self) -> String {
-        fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        fs::read(&self.log)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
     }
 
     /// The last lines that it has written, under its name.
