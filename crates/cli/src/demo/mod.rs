@@ -17,5 +17,4 @@ mod story;
 mod tally;
 mod worker;
 
-pub(crate) use report::Report;
-pub(crate) use story::{DemoError, DemoOptions, run_demo};
+pub(crate) use story::{DemoOptions, run_demo};

@@ -185,7 +185,7 @@ fn count_grant(tally: &Tally, claim: &Claim, granted: bool) {
         return;
     }
     // Where the answer FIRST was lost, the repeat says ALREADY_HELD: the count of grants tells.
-    if claim.acquired().attempts == 1 {
+    if claim.acquired().execute_grants == 1 {
         tally.note(|counts| counts.first_claims += 1);
     } else {
         tally.note_other(kind.as_str_name());
@@ -208,9 +208,10 @@ async fn repeat(tally: &Tally, error: &Error) -> bool {
 }
 
 fn receipt(replay: &Replay) -> String {
-    match replay.result.as_ref().and_then(|result| result.body.as_ref()) {
+    let result = replay.completion.as_ref().and_then(|completion| completion.result.as_ref());
+    match result.and_then(|result| result.body.as_ref()) {
         Some(Body::Inline(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-        Some(Body::Reference(reference)) => reference.clone(),
+        Some(Body::Reference(reference)) => reference.uri.clone(),
         None => String::new(),
     }
 }
