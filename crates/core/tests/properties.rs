@@ -12,7 +12,7 @@ use firstclaim_core::command::{
 };
 use firstclaim_core::outcome::AcquiredKind;
 use firstclaim_core::policy::{OnLapse, Retention};
-use firstclaim_core::record::{Disposition, Epoch, ResultBody, State};
+use firstclaim_core::record::{Disposition, Epoch, Mode, ResultBody, State};
 use firstclaim_core::{
     Answer, AttemptId, Command, Expiry, Fingerprint, FingerprintSet, IdempotencyKey, Labels,
     Millis, NamespaceName, Outcome, OwnerLabel, PolicyPatch, Record, RecordId, RecordRef, Scheme,
@@ -217,11 +217,7 @@ fn forgotten(record: &Record) -> Expiry {
         | State::Unbound { identity_expire_time, .. } => *identity_expire_time,
         State::Completed(completion) => completion.identity_expire_time,
         State::Unresolved { .. } => Expiry::Never,
-        State::Claimed
-            if record.frozen.on_lapse == OnLapse::Recover || !record.works.is_empty() =>
-        {
-            Expiry::Never
-        }
+        State::Claimed if may_have_happened(record) => Expiry::Never,
         State::Claimed => {
             let lease = record.grant.as_ref().expect("claimed").lease_expire_time;
             record.frozen.identity_retention.from(lease.max(record.last_write_time))
@@ -229,13 +225,25 @@ fn forgotten(record: &Record) -> Expiry {
     }
 }
 
+/// Whether a lapse leaves something open: earlier work, or that of an EXECUTE grant under RECOVER.
+fn may_have_happened(record: &Record) -> bool {
+    let executes = record.grant.as_ref().is_some_and(|grant| grant.mode == Mode::Execute);
+    !record.works.is_empty() || (executes && record.frozen.on_lapse == OnLapse::Recover)
+}
+
 /// What a record says apart from what people may read in it.
 fn bare(record: &Record) -> Record {
     Record { evidence: Vec::new(), last_write_time: Timestamp(0), ..record.clone() }
 }
 
+/// Runs of each property: few by default, `PROPTEST_CASES` of them if that is set. A failure prints
+/// the shortest commands that show it.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1500)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     /// I1, I2, I6, I8 and I11 along one run.
     #[test]
