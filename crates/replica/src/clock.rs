@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_behind_still_lets_time_pass() {
         let stamper = Stamper::default();
-        let mut stamp = |term, wall, monotonic, applied| {
+        let stamp = |term, wall, monotonic, applied| {
             stamper.stamp(&Fixed { wall, monotonic }, term, Timestamp(applied)).0
         };
         // The wall clock counts where it is ahead of store time ...

@@ -307,6 +307,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let from = next_index(last.as_ref());
         {
             let mut state = self.shared.state();
+            if next_index(state.last.as_ref()) <= from {
+                return Ok(());
+            }
             state.tail.truncate(from);
             state.first = state.first.filter(|first| *first < from);
             state.last = last.max(state.purged);

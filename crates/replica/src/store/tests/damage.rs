@@ -4,7 +4,7 @@ use openraft::storage::RaftLogReader as _;
 
 use super::{append, apply, open, tick};
 use crate::store::disk::{MemoryDisk, Storage};
-use crate::store::engine::{Batch, Durability, Engine as _};
+use crate::store::engine::{Batch, Durability};
 use crate::store::schema::{Table, log_key, meta};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,7 +105,7 @@ mod rocksdb {
         let (applied, _) = store.machine.state_hash()?;
         let mut reader = store.log.reader();
         let all = reader.try_get_log_entries(..).await;
-        let all = all.map_err(|error| *error.downcast::<StoreError>().expect("a store error"))?;
+        let all = all.map_err(|error| error.downcast::<StoreError>().expect("a store error"))?;
         assert_eq!(all.len() as u64, ENTRIES, "entries were lost without a word");
         let rest: Vec<_> =
             all.into_iter().filter(|entry| applied == 0 || entry.log_id.index > applied).collect();

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use crate::store::engine::{Batch, Durability, Engine, in_view};
+use crate::store::engine::{Batch, Durability, Engine, Row, in_view};
 use crate::store::memory::Memory;
 use crate::store::schema::Table;
 
@@ -33,52 +33,75 @@ impl Runner {
     }
 }
 
-fn show(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+/// The commands that a script may use. All rows are in one table.
+#[derive(goldenscript::Command)]
+enum Line {
+    /// Puts a row into the present batch.
+    Put { key: String, value: String },
+    /// Deletes a row in the present batch.
+    Delete(String),
+    /// Deletes rows from the first key up to the second in the present batch.
+    DeleteRange { from: String, to: String },
+    /// Writes the present batch.
+    Write,
+    /// Prints a value.
+    Get(String),
+    /// Prints up to `limit` rows from the first key up to the second.
+    Scan { from: String, to: String, limit: usize },
+    /// Prints the last row from the first key up to the second.
+    Last { from: String, to: String },
+    /// Prints all rows of a consistent view.
+    View,
 }
 
-fn rows(rows: &[(Vec<u8>, Vec<u8>)]) -> String {
-    rows.iter().map(|(key, value)| format!("{}={}\n", show(key), show(value))).collect()
+fn show(rows: &[Row]) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let rows: Vec<_> =
+        rows.iter().map(|(key, value)| format!("{}={}", text(key), text(value))).collect();
+    if rows.is_empty() { "none".to_owned() } else { rows.join(" ") }
 }
 
 impl goldenscript::Runner for Runner {
-    fn run(&mut self, command: &goldenscript::Command) -> Result<String, Box<dyn Error>> {
-        let mut args = command.consume_args();
+    type Command = Line;
+
+    fn run(
+        &mut self,
+        line: &Line,
+        _context: &goldenscript::Context,
+    ) -> Result<String, Box<dyn Error>> {
         let table = Table::Records;
-        let mut next = || -> Result<String, Box<dyn Error>> {
-            Ok(args.next_pos().ok_or("an argument is missing")?.value.clone())
-        };
-        match command.name.as_str() {
-            "put" => self.batch.put(table, next()?.into(), next()?.into()),
-            "delete" => self.batch.delete(table, next()?.into()),
-            "delete_range" => self.batch.delete_range(table, next()?.into(), next()?.into()),
-            "write" => self.engine.write(std::mem::take(&mut self.batch), Durability::Process)?,
-            "get" => {
-                let value = self.engine.get(table, next()?.as_bytes())?;
-                return Ok(value.map_or("none".to_owned(), |value| show(&value)));
+        match line {
+            Line::Put { key, value } => {
+                self.batch.put(table, key.clone().into(), value.clone().into());
             }
-            "scan" => {
-                let (from, to, limit) = (next()?, next()?, next()?.parse()?);
-                return Ok(rows(&self.engine.scan(
+            Line::Delete(key) => self.batch.delete(table, key.clone().into()),
+            Line::DeleteRange { from, to } => {
+                self.batch.delete_range(table, from.clone().into(), to.clone().into());
+            }
+            Line::Write => {
+                self.engine.write(std::mem::take(&mut self.batch), Durability::Process)?
+            }
+            Line::Get(key) => {
+                let value = self.engine.get(table, key.as_bytes())?;
+                let row = value.map(|value| (key.clone().into_bytes(), value));
+                return Ok(show(row.as_slice()));
+            }
+            Line::Scan { from, to, limit } => {
+                return Ok(show(&self.engine.scan(
                     table,
                     from.as_bytes(),
                     to.as_bytes(),
-                    limit,
+                    *limit,
                 )?));
             }
-            "last" => {
-                let (from, to) = (next()?, next()?);
+            Line::Last { from, to } => {
                 let row = self.engine.last(table, from.as_bytes(), to.as_bytes())?;
-                return Ok(row.map_or("none".to_owned(), |row| rows(&[row])));
+                return Ok(show(row.as_slice()));
             }
-            "view" => {
-                let (from, to) = (next()?, next()?);
-                let seen = in_view(&*self.engine, |read| {
-                    read.scan(table, from.as_bytes(), to.as_bytes(), usize::MAX)
-                })?;
-                return Ok(rows(&seen));
+            Line::View => {
+                let rows = in_view(&*self.engine, |read| read.scan(table, b"", b"~", usize::MAX))?;
+                return Ok(show(&rows));
             }
-            name => return Err(format!("unknown command {name}").into()),
         }
         Ok(String::new())
     }

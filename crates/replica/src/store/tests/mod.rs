@@ -1,5 +1,4 @@
-//! Tests of the disk that look behind the doors of the crate. Those with a state machine on top
-//! run on both engines.
+//! Tests of the disk that look behind the doors of the crate.
 
 mod damage;
 mod engine_scripts;
@@ -12,23 +11,15 @@ use std::sync::Arc;
 
 use firstclaim_core::Timestamp;
 use openraft::storage::{RaftLogStorage as _, RaftStateMachine as _};
+use openraft::type_config::TypeConfigExt as _;
 
 use crate::error::StoreError;
-use crate::raft::{Entry, EntryPayload, IoFlushed, Payload, log_id};
-use crate::store::disk::{Disk, MemoryDisk, Storage};
+use crate::raft::{Entry, EntryPayload, IoFlushed, Payload, TypeConfig, log_id};
+use crate::store::disk::{Disk, Storage};
 use crate::store::machine::{self, Machine};
 use crate::store::{LogStore, StateMachine, codec};
 
 pub(super) const CLUSTER: &str = "test";
-
-/// The storages that tests run on.
-pub(super) fn storages() -> Vec<(&'static str, Storage)> {
-    vec![
-        ("memory", Storage::Memory(MemoryDisk::default())),
-        #[cfg(feature = "rocksdb")]
-        ("rocksdb", Storage::RocksDb),
-    ]
-}
 
 /// An open store.
 pub(super) struct Open {
@@ -55,7 +46,7 @@ pub(super) fn tick(term: u64, index: u64) -> Entry {
 
 /// Appends entries and waits until they are acknowledged.
 pub(super) async fn append(log: &mut LogStore, entries: Vec<Entry>) {
-    let (done, flushed) = tokio::sync::oneshot::channel();
+    let (done, flushed) = TypeConfig::oneshot();
     log.append(entries, IoFlushed::signal(done)).await.unwrap();
     flushed.await.unwrap().unwrap();
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use openraft::storage::{RaftLogReader as _, RaftLogStorage as _};
+use openraft::type_config::TypeConfigExt as _;
 
 use super::{CLUSTER, append, apply, open, tick};
-use crate::raft::{IoFlushed, Vote, log_id};
+use crate::raft::{IoFlushed, TypeConfig, Vote, log_id};
 use crate::store::LogStore;
 use crate::store::disk::{Disk, MemoryDisk, Storage};
 use crate::store::engine::Engine;
@@ -31,7 +32,7 @@ async fn acknowledged_entries_survive() {
         let acknowledged = Arc::new(AtomicU64::new(0));
         let appended = 50 + round * 17;
         for index in 0..appended {
-            let (done, flushed) = tokio::sync::oneshot::channel();
+            let (done, flushed) = TypeConfig::oneshot();
             store.log.append([tick(7, index)], IoFlushed::signal(done)).await.unwrap();
             let acknowledged = Arc::clone(&acknowledged);
             tokio::spawn(async move {
