@@ -87,7 +87,8 @@ async fn write(leader: &Node, until: u64) -> Outcome<u64> {
                     let key = key(keys * CALLERS + caller);
                     let claim = claim(&key, "writer");
                     let answer = claims.claim(claim.clone()).await.map_err(words)?.into_inner();
-                    let Some(v1::claim_response::Outcome::Acquired(acquired)) = answer.outcome else {
+                    let Some(v1::claim_response::Outcome::Acquired(acquired)) = answer.outcome
+                    else {
                         return Err(format!("{key} was not acquired: {:?}", answer.outcome).into());
                     };
                     let complete = completion(claim, acquired.epoch);
@@ -199,7 +200,8 @@ async fn record(node: &Node, key: &str) -> Outcome<Vec<u8>> {
 
 async fn replay(node: &Node, key: &str) -> Outcome<Vec<u8>> {
     let answer = node.claims().claim(claim(key, "reader")).await;
-    let answer = answer.map_err(|status| format!("claim {key}: {}", status.message()))?.into_inner();
+    let answer =
+        answer.map_err(|status| format!("claim {key}: {}", status.message()))?.into_inner();
     match answer.outcome {
         Some(v1::claim_response::Outcome::Replay(mut replay)) => {
             replay.age = None;

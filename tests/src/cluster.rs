@@ -74,8 +74,7 @@ impl Cluster {
     pub fn prepare(name: &str) -> Outcome<Self> {
         let binary = binary::firstclaim()?;
         let folder = tempfile::Builder::new().prefix(&format!("firstclaim-{name}-")).tempdir()?;
-        let ports: Vec<Ports> =
-            REGIONS.iter().map(|_| Ok(free_ports()?)).collect::<Outcome<_>>()?;
+        let ports: Vec<Ports> = REGIONS.iter().map(|_| free_ports()).collect::<Outcome<_>>()?;
         let mut nodes = Vec::new();
         for (id, own) in (1..).zip(&ports) {
             let config = folder.path().join(format!("node-{id}.toml"));
@@ -363,6 +362,14 @@ impl Node {
             }
             sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// All that its present process, or its last one, has written.
+    #[must_use]
+    pub fn output(&self) -> String {
+        fs::read(self.log())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
     }
 
     /// The end of its log.

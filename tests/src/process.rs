@@ -115,14 +115,6 @@ impl Process {
         }
     }
 
-    /// All that it has written.
-    #[must_use]
-    pub fn output(&self) -> String {
-        fs::read(&self.log)
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .unwrap_or_default()
-    }
-
     /// The last lines that it has written, under its name.
     #[must_use]
     pub fn tail(&self) -> String {

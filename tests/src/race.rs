@@ -306,7 +306,7 @@ impl Worker {
             };
             let mut service = self.service();
             let send = async move {
-                service.complete(request).await.map(|answer| stored(answer.into_inner().completion))
+                service.complete(request).await.map(|answer| stored(&answer.into_inner()))
             };
             let ask = Ask::Complete { epoch, digest: digest.clone() };
             match self.noted(key, attempt, ask, send).await {
@@ -375,9 +375,9 @@ fn claimed(answer: &v1::ClaimResponse) -> Answer {
             };
             Answer::Granted { grant, epoch: acquired.epoch }
         }
-        Some(Claimed::Replay(replay)) => match stored(replay.completion.clone()) {
-            Answer::Stored { epoch, digest } => Answer::Replayed { epoch, digest },
-            other => other,
+        Some(Claimed::Replay(replay)) => match result(replay.completion.as_ref()) {
+            Some((epoch, digest)) => Answer::Replayed { epoch, digest },
+            None => Answer::Refused("a replay without a completion".to_owned()),
         },
         Some(Claimed::Pending(pending)) => Answer::Waiting { epoch: pending.epoch },
         Some(Claimed::Unresolved(_)) => Answer::Refused("UNRESOLVED".to_owned()),
@@ -385,18 +385,24 @@ fn claimed(answer: &v1::ClaimResponse) -> Answer {
     }
 }
 
-/// What a completion says. If the bytes of the result are there, their digest counts, not the one
-/// that is said to be theirs.
-pub fn stored(completion: Option<v1::Completion>) -> Answer {
-    let Some(completion) = completion else {
-        return Answer::Refused("an answer without a completion".to_owned());
+/// The epoch of a completion, and the digest of its result. If the bytes of the result are there,
+/// their digest counts, not the one that is said to be theirs.
+#[must_use]
+pub fn result(completion: Option<&v1::Completion>) -> Option<(u64, Vec<u8>)> {
+    let completion = completion?;
+    let result = completion.result.as_ref()?;
+    let digest = match &result.body {
+        Some(v1::result::Body::Inline(bytes)) => Sha256::digest(bytes).to_vec(),
+        Some(v1::result::Body::Reference(_)) | None => result.digest.clone(),
     };
-    let result = completion.result.unwrap_or_default();
-    let digest = match result.body {
-        Some(v1::result::Body::Inline(bytes)) => Sha256::digest(&bytes).to_vec(),
-        Some(v1::result::Body::Reference(_)) | None => result.digest,
-    };
-    Answer::Stored { epoch: completion.epoch, digest }
+    Some((completion.epoch, digest))
+}
+
+fn stored(answer: &v1::CompleteResponse) -> Answer {
+    match result(answer.completion.as_ref()) {
+        Some((epoch, digest)) => Answer::Stored { epoch, digest },
+        None => Answer::Refused("an answer without a completion".to_owned()),
+    }
 }
 
 /// What may be concluded from a failure.

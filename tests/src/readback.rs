@@ -10,8 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::Outcome;
 use crate::check::Stored;
 use crate::cluster::Cluster;
-use crate::history::Answer;
-use crate::race::{NAMESPACE, TENANT, stored};
+use crate::race::{NAMESPACE, TENANT, result};
 
 const SAME_WITHIN: Duration = Duration::from_secs(30);
 const READERS: usize = 16;
@@ -79,7 +78,7 @@ pub async fn records(
                     return Err(format!("{key} is not the same everywhere: {records:#?}").into());
                 }
                 if let Some(Some(record)) = records.pop() {
-                    found.insert(key, summary(record));
+                    found.insert(key, summary(&record));
                 }
             }
             Outcome::Ok(found)
@@ -101,18 +100,14 @@ fn request(key: &str) -> v1::GetRequest {
     }
 }
 
-fn summary(record: v1::Record) -> Stored {
-    let completed = record.state() == v1::RecordState::Completed;
-    let grants = record.execute_grants;
-    let attempt = record.completion.as_ref().map_or_else(String::new, |c| c.attempt_id.clone());
-    let (epoch, digest) = match stored(record.completion) {
-        Answer::Stored { epoch, digest } => (epoch, digest),
-        Answer::Granted { .. }
-        | Answer::Replayed { .. }
-        | Answer::Waiting { .. }
-        | Answer::Refused(_)
-        | Answer::NotApplied
-        | Answer::Unknown => (0, Vec::new()),
-    };
-    Stored { completed, epoch, attempt, digest, grants }
+fn summary(record: &v1::Record) -> Stored {
+    let completion = record.completion.as_ref();
+    let (epoch, digest) = result(completion).unwrap_or_default();
+    Stored {
+        completed: record.state() == v1::RecordState::Completed,
+        epoch,
+        attempt: completion.map(|completion| completion.attempt_id.clone()).unwrap_or_default(),
+        digest,
+        grants: record.execute_grants,
+    }
 }

@@ -36,8 +36,7 @@ pub async fn judge(test: &str, cluster: &Cluster, mut race: Race) -> Outcome<usi
         taken_over,
         hex(&hash[..4])
     ));
-    let evidence =
-        Evidence { calls: &finish.calls, stored: &stored, abandoned: &finish.abandoned };
+    let evidence = Evidence { calls: &finish.calls, stored: &stored, abandoned: &finish.abandoned };
     let faults = faults(&evidence);
     if faults.is_empty() {
         return Ok(finish.raced);
