@@ -1,10 +1,15 @@
 //! What every command needs: the client, the names that the flags give, and the output.
 
+use std::time::Duration;
+
 use firstclaim_client::{Client, ClientConfig};
 
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::output::Output;
+
+/// How long a command tries while no endpoint can be connected to.
+const UNREACHABLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The global flags at work.
 #[derive(Clone, Debug)]
@@ -22,7 +27,9 @@ impl Context {
 
     /// A client of the endpoints that the flags name. Call it inside the runtime.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        let config = ClientConfig::new(self.endpoints()).with_timeout(self.global.timeout);
+        let mut config = ClientConfig::new(self.endpoints()).with_timeout(self.global.timeout);
+        // A person at a terminal wants to hear soon that nobody is there.
+        config.unreachable_timeout = config.unreachable_timeout.min(UNREACHABLE_TIMEOUT);
         Client::lazy(config).map_err(|error| Failure::usage(error.to_string()))
     }
 
@@ -32,7 +39,7 @@ impl Context {
     }
 
     #[cfg(feature = "server")]
-    pub(crate) fn timeout(&self) -> std::time::Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.global.timeout
     }
 

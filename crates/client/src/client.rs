@@ -221,7 +221,7 @@ impl Client {
         Ok(answer.message)
     }
 
-    /// Sends a call to one node and no other.
+    /// Sends a call to one node and no other, once.
     pub(crate) async fn call_at<Q, R, F, Fut>(
         &self,
         endpoint: &str,
@@ -233,14 +233,17 @@ impl Client {
         F: Fn(Channel, Request<Q>) -> Fut + Send,
         Fut: Future<Output = Result<Response<R>, Status>> + Send,
     {
-        let config =
-            ClientConfig { endpoints: vec![endpoint.to_owned()], ..self.inner.config.clone() };
-        let client = Self::lazy(config).map_err(|error| Error::settings(&error))?;
-        client.call(Repeat::Safe, request, send).await
+        let endpoint =
+            self.inner.pool.endpoint(endpoint).map_err(|error| Error::settings(&error))?;
+        retry::once(&endpoint, self.inner.config.try_timeout, request, &send).await
     }
 
     fn budget(&self) -> Budget {
         let config = &self.inner.config;
-        Budget { per_try: config.try_timeout, overall: config.timeout }
+        Budget {
+            per_try: config.try_timeout,
+            overall: config.timeout,
+            unreachable: config.unreachable_timeout,
+        }
     }
 }

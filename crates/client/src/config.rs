@@ -14,6 +14,9 @@ pub struct ClientConfig {
     pub try_timeout: Duration,
     /// How long a call may take with all its tries. Default 15 s.
     pub timeout: Duration,
+    /// How long a call goes on while no endpoint can be connected to at all. Default: as long as
+    /// `timeout`.
+    pub unreachable_timeout: Duration,
     /// Who is asking: one label per process incarnation. Others see it while a claim is held.
     pub owner: String,
 }
@@ -46,6 +49,7 @@ impl ClientConfig {
             connect_timeout: Duration::from_secs(3),
             try_timeout: Duration::from_secs(5),
             timeout: Duration::from_secs(15),
+            unreachable_timeout: Duration::from_secs(15),
             owner: default_owner(),
         }
     }
@@ -54,6 +58,7 @@ impl ClientConfig {
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self.unreachable_timeout = timeout;
         self.try_timeout = self.try_timeout.min(timeout);
         self.connect_timeout = self.connect_timeout.min(timeout);
         self

@@ -119,6 +119,14 @@ impl Pool {
         self.all().into_iter().find(|endpoint| endpoint.name == name)
     }
 
+    /// The endpoint of that name, known or not. One that is not known is not remembered either.
+    pub(crate) fn endpoint(&self, name: &str) -> Result<Arc<Endpoint>, ConfigError> {
+        match self.named(name) {
+            Some(endpoint) => Ok(endpoint),
+            None => Endpoint::new(name, self.connect_timeout).map(Arc::new),
+        }
+    }
+
     /// Whom to ask next, those in `tried` excepted; none when all of them were tried.
     pub(crate) fn next(&self, tried: &[String]) -> Option<Arc<Endpoint>> {
         let hint = lock(&self.hint).clone();

@@ -11,6 +11,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use firstclaim_core::Reason;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
@@ -40,6 +41,8 @@ pub(crate) struct Budget {
     pub(crate) per_try: Duration,
     /// For all of them.
     pub(crate) overall: Duration,
+    /// For all of them while no endpoint can be connected to.
+    pub(crate) unreachable: Duration,
 }
 
 /// An answer, with the moment at which the request that got it was sent.
@@ -64,7 +67,7 @@ where
     F: Fn(Channel, Request<Q>) -> Fut + Send,
     Fut: Future<Output = Result<Response<R>, Status>> + Send,
 {
-    let mut progress = Progress::new(budget.overall);
+    let mut progress = Progress::new(budget);
     loop {
         let left = progress.left();
         let endpoint = match pool.next(&progress.tried) {
@@ -94,7 +97,7 @@ where
 }
 
 /// One try at one endpoint. The node learns how long the caller waits.
-async fn once<Q, R, F, Fut>(
+pub(crate) async fn once<Q, R, F, Fut>(
     endpoint: &Endpoint,
     within: Duration,
     message: Q,
@@ -130,7 +133,9 @@ fn note(pool: &Pool, endpoint: &Endpoint, error: &Error) {
 /// What became of the tries so far.
 struct Progress {
     start: Instant,
-    overall: Duration,
+    budget: Budget,
+    /// Whether a connection was made in any try.
+    connected: bool,
     /// Asked in this round.
     tried: Vec<String>,
     rounds: u32,
@@ -143,10 +148,11 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(overall: Duration) -> Self {
+    fn new(budget: Budget) -> Self {
         Self {
             start: Instant::now(),
-            overall,
+            budget,
+            connected: false,
             tried: Vec::new(),
             rounds: 0,
             maybe: false,
@@ -157,11 +163,17 @@ impl Progress {
     }
 
     fn left(&self) -> Duration {
-        self.overall.saturating_sub(self.start.elapsed())
+        let waited = self.start.elapsed();
+        let all_were_asked = self.rounds > 0;
+        if all_were_asked && !self.connected && waited >= self.budget.unreachable {
+            return Duration::ZERO;
+        }
+        self.budget.overall.saturating_sub(waited)
     }
 
     fn failed(&mut self, endpoint: &Endpoint, error: Error) {
         self.maybe |= error.applied() == Applied::Maybe;
+        self.connected |= error.reason() != Reason::Unreachable;
         self.retry_after = self.retry_after.max(error.retry_after().unwrap_or_default());
         self.tries.retain(|failure| failure.endpoint != endpoint.name);
         if self.tries.len() < TRIES_REPORTED_MAX {
@@ -173,7 +185,8 @@ impl Progress {
         }
         self.tried.push(endpoint.name.clone());
         // "Not reached" says less than what a node answered before.
-        if error.reached() || !self.last.as_ref().is_some_and(Error::reached) {
+        let said_more = self.last.as_ref().is_some_and(Error::reached);
+        if error.reached() || !error.is_transient() || !said_more {
             self.last = Some(error);
         }
     }

@@ -188,7 +188,7 @@ mod tests {
         for reason in Reason::ALL {
             for text in [reason.meaning(), reason.advice()] {
                 assert!(text.ends_with('.') || text.ends_with('`'), "{}: {text}", reason.as_str());
-                assert!(text.len() > 20, "{}: {text}", reason.as_str());
+                assert!(text.len() > 15, "{}: {text}", reason.as_str());
             }
             assert_eq!(Reason::parse(reason.as_str()), Some(*reason));
         }
