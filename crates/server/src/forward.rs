@@ -103,6 +103,7 @@ impl Forwarder {
                 let channel = Endpoint::from_shared(leader.endpoint.clone())?
                     .connect_timeout(CONNECT_TIMEOUT)
                     .tcp_nodelay(true)
+                    .http2_adaptive_window(true)
                     .http2_keep_alive_interval(KEEP_ALIVE)
                     .keep_alive_timeout(KEEP_ALIVE)
                     .connect()
@@ -166,4 +167,59 @@ fn not_sent(leader: &LeaderHint) -> Status {
 
 fn lost(leader: &LeaderHint, why: &str) -> Status {
     Failure::unknown(why).with_leader(Some(leader)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use firstclaim_proto::v1;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tonic::metadata::MetadataMap;
+
+    use super::*;
+
+    /// The empty SETTINGS frame that a server of HTTP/2 begins with.
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+    async fn send(endpoint: &str) -> (String, String, bool) {
+        let leader = LeaderHint { region: "eu-west".to_owned(), endpoint: endpoint.to_owned() };
+        let forwarder = Forwarder::new(Metrics::new());
+        let call = Call::new(&MetadataMap::new());
+        let path = "/firstclaim.v1.ClaimService/Renew";
+        let answer: Result<Response<v1::RenewResponse>, Status> =
+            forwarder.forward(&leader, path, &call, v1::RenewRequest::default()).await;
+        let status = answer.expect_err("nobody answers");
+        let info = status.get_details_error_info().expect("error info");
+        assert_eq!(info.metadata["leader_endpoint"], endpoint);
+        let retry = status.get_details_retry_info().is_some();
+        (info.reason, info.metadata["applied"].clone(), retry)
+    }
+
+    #[tokio::test]
+    async fn a_leader_that_cannot_be_reached_has_not_got_the_call() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let endpoint = format!("http://{}", listener.local_addr().expect("bound"));
+        drop(listener);
+        assert_eq!(send(&endpoint).await, ("NO_LEADER".into(), "no".into(), true));
+    }
+
+    #[tokio::test]
+    async fn a_leader_that_goes_away_before_it_answers_may_have_got_the_call() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let endpoint = format!("http://{}", listener.local_addr().expect("bound"));
+        let leader = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            stream.write_all(&SETTINGS).await.expect("written");
+            // Its preface and settings, then the call itself.
+            let mut seen = Vec::new();
+            while seen.len() < 150 {
+                let read = stream.read_buf(&mut seen).await.expect("read");
+                if read == 0 {
+                    break;
+                }
+            }
+        });
+        assert_eq!(send(&endpoint).await, ("OUTCOME_UNKNOWN".into(), "maybe".into(), true));
+        leader.await.expect("joined");
+    }
 }

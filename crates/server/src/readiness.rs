@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::node::Node;
 
-/// A node that has had no word from a majority, or from the leader, for this long is on its own.
+/// A node that has had no word from a majority for this long is on its own.
 const CONTACT_MAX: Duration = Duration::from_secs(5);
 /// Entries that may be committed and not applied yet.
 const APPLY_LAG_MAX: u64 = 10_000;
@@ -21,13 +21,9 @@ pub(crate) fn not_ready(node: &Node) -> Option<String> {
     if node.replica.leader().is_none() {
         return Some("no leader is known".to_owned());
     }
-    let contact = if node.replica.is_leader() {
-        status.quorum_ack_age_ms.map(Duration::from_millis)
-    } else {
-        node.replica.confirmed_store_time().map(|(_, at)| at.elapsed())
-    };
-    match contact {
-        None => return Some("the leader has not been heard of since the start".to_owned()),
+    // Both a leader and its followers have this confirmed by a majority, about every second.
+    match node.replica.confirmed_store_time().map(|(_, at)| at.elapsed()) {
+        None => return Some("no majority has been heard of since the start".to_owned()),
         Some(age) if age > CONTACT_MAX => {
             let seconds = age.as_secs();
             return Some(format!("a majority was last heard of {seconds} s ago"));

@@ -40,6 +40,8 @@ const TRANSFER_TIMEOUT: Duration = Duration::from_secs(3);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often an idle connection of a client is tried.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// Calls under way at once on one connection.
+const STREAMS_MAX: u32 = 4096;
 /// How often what the health service says is brought up to date.
 const HEALTH_EVERY: Duration = Duration::from_millis(500);
 
@@ -228,6 +230,8 @@ fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router<Layered>), StartEr
     let explain: fn(Response) -> Response = undecodable::explain;
     let router = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_adaptive_window(Some(true))
+        .max_concurrent_streams(STREAMS_MAX)
         .layer(MapResponseLayer::new(explain))
         .add_service(
             ClaimServiceServer::new(Claims(Arc::clone(node)))

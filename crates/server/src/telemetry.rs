@@ -11,6 +11,10 @@ use crate::config::{LogConfig, LogFormat};
 /// Says in detail what is logged: `info,firstclaim_replica=debug`. Wins over the configured level.
 pub const FILTER_VARIABLE: &str = "FIRSTCLAIM_LOG";
 
+/// What libraries may say where nobody asked for more: the consensus engine tells of each election
+/// and of each heartbeat that a dead peer misses, the transport of every frame.
+const QUIET_LIBRARIES: &str = "openraft=error,h2=warn,hyper=warn,hyper_util=warn,tower=warn";
+
 /// Log lines cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
@@ -40,9 +44,12 @@ pub enum TelemetryError {
 ///
 /// [`TelemetryError`] if the filter is wrong, or on a second call.
 pub fn start(config: &LogConfig, filter: Option<&str>) -> Result<(), TelemetryError> {
-    let filter = filter.filter(|filter| !filter.trim().is_empty()).unwrap_or(&config.level);
-    let parsed = EnvFilter::try_new(filter)
-        .map_err(|source| TelemetryError::Filter { filter: filter.to_owned(), source })?;
+    let filter = match filter.filter(|filter| !filter.trim().is_empty()) {
+        Some(filter) => filter.to_owned(),
+        None => format!("{},{QUIET_LIBRARIES}", config.level),
+    };
+    let parsed =
+        EnvFilter::try_new(&filter).map_err(|source| TelemetryError::Filter { filter, source })?;
     let json = match config.format {
         LogFormat::Auto => !io::stderr().is_terminal(),
         LogFormat::Text => false,

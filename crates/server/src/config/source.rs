@@ -9,7 +9,8 @@ use super::fault::{Fault, Origin};
 use super::raw::{KEYS, MEMBER_KEYS, RawConfig};
 use super::suggest::nearest;
 
-/// Variables that belong to the command line client or to the build, not to the server.
+/// Variables that belong to the command line client, to the build or to the tests, not to the
+/// server.
 const FOREIGN_VARIABLES: &[&str] = &[
     "FIRSTCLAIM_ENDPOINT",
     "FIRSTCLAIM_TENANT",
@@ -19,7 +20,10 @@ const FOREIGN_VARIABLES: &[&str] = &[
     "FIRSTCLAIM_LOG",
     "FIRSTCLAIM_BIN",
     "FIRSTCLAIM_BUF",
+    "FIRSTCLAIM_BUILD_ID",
     "FIRSTCLAIM_CONFIG",
+    "FIRSTCLAIM_KEEP",
+    "FIRSTCLAIM_SEED",
 ];
 
 /// A setting given on the command line.
