@@ -5,6 +5,7 @@
 //! That clock (`CLOCK_MONOTONIC` on Linux) stands still while the machine is suspended. On a machine
 //! that may be suspended, ask the store (renew) after a wake-up before acting on a claim.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,12 +25,11 @@ use crate::{Reason, time, v1};
 /// While a clone of it lives, the lease is renewed at a third of its length. Dropping the last one
 /// without completing or releasing stops the renewal, and the lease lapses: to everybody else the
 /// work may then have happened.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Claim {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     client: Client,
     holder: HolderRef,
@@ -37,6 +37,17 @@ struct Inner {
     standing: Arc<watch::Sender<Standing>>,
     _renewal: DropGuard,
     stop: CancellationToken,
+}
+
+impl fmt::Debug for Claim {
+    /// Names the grant, not the key: keys may be personal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("epoch", &self.epoch())
+            .field("attempt_id", &self.attempt_id())
+            .field("kind", &self.kind().as_str_name())
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a grant stands at the moment.

@@ -1,5 +1,6 @@
 //! The client: one method per call, all of them over the same pool and the same rules of repeating.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,15 +37,20 @@ const _: () = assert!(limits::COMMAND_BYTES_MAX < limits::CLIENT_MESSAGE_BYTES_M
 
 /// Speaks to a cluster through whichever of its nodes answers. Cheap to clone; clones share their
 /// connections.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     pool: Pool,
     config: ClientConfig,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("endpoints", &self.endpoints()).finish_non_exhaustive()
+    }
 }
 
 impl Client {

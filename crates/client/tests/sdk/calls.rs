@@ -114,8 +114,8 @@ async fn a_wrong_field_is_not_sent_to_another_node() {
 
 #[tokio::test]
 async fn giving_up_after_a_lost_answer_is_an_unknown_outcome() {
-    let node = start([Step::Silence, fail("NO_QUORUM", "no")]).await;
     let never = std::iter::repeat_n(fail("NO_QUORUM", "no"), 100);
+    let node = start([Step::Silence].into_iter().chain(never.clone())).await;
     let other = start(never).await;
     let client = impatient(&[node.endpoint(), other.endpoint()], Duration::from_millis(600));
     let error = client.claim(request()).await.unwrap_err();
