@@ -41,13 +41,14 @@ pub(crate) const TABLE: &[(u8, &str)] = &[
 
 /// The exit code of a failed call.
 pub(crate) fn of_error(error: &Error) -> u8 {
-    if error.applied() == Applied::Maybe && error.reason() != Reason::Internal {
+    if error.is_denied() { DENIED } else { of_reason(error.reason(), error.applied()) }
+}
+
+fn of_reason(reason: Reason, applied: Applied) -> u8 {
+    if applied == Applied::Maybe && reason != Reason::Internal {
         return UNKNOWN;
     }
-    if error.is_denied() {
-        return DENIED;
-    }
-    match error.reason() {
+    match reason {
         Reason::InvalidArgument | Reason::IntentTimeInFuture => USAGE,
         Reason::TenantNotFound | Reason::NamespaceNotFound | Reason::RecordNotFound => NOT_FOUND,
         Reason::AlreadyExists
@@ -86,5 +87,29 @@ mod tests {
     fn the_table_is_in_order_and_says_each_code_once() {
         assert!(TABLE.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert_eq!(TABLE.len(), 13);
+    }
+
+    #[test]
+    fn reasons_have_the_codes_of_the_table() {
+        for (reason, applied, code) in [
+            (Reason::InvalidArgument, Applied::No, USAGE),
+            (Reason::NoQuorum, Applied::No, UNAVAILABLE),
+            (Reason::Unreachable, Applied::No, UNAVAILABLE),
+            (Reason::RecordNotFound, Applied::No, NOT_FOUND),
+            (Reason::EtagMismatch, Applied::Decided, CONFLICT),
+            (Reason::FingerprintMismatch, Applied::Decided, FINGERPRINT),
+            (Reason::StaleEpoch, Applied::Decided, SUPERSEDED),
+            (Reason::LeaseExpired, Applied::Decided, SUPERSEDED),
+            (Reason::OutcomeUnknown, Applied::Maybe, UNKNOWN),
+            (Reason::NoQuorum, Applied::Maybe, UNKNOWN),
+            (Reason::LateReplay, Applied::Decided, OTHER),
+            (Reason::Internal, Applied::Maybe, OTHER),
+        ] {
+            assert_eq!(of_reason(reason, applied), code, "{reason:?} {applied}");
+        }
+        for reason in Reason::ALL {
+            let code = of_reason(*reason, Applied::Decided);
+            assert!(code != DONE && TABLE.iter().any(|(listed, _)| *listed == code), "{reason:?}");
+        }
     }
 }

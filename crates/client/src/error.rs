@@ -276,6 +276,18 @@ impl Error {
         self
     }
 
+    /// The same failure of a call for which no connection was made at all.
+    pub(crate) fn nobody_reached(mut self, waited: Duration) -> Self {
+        if self.0.reason == Reason::Unreachable {
+            self.0.message = format!(
+                "no connection to any of {} endpoints within {} ms",
+                self.0.tries.len(),
+                waited.as_millis()
+            );
+        }
+        self
+    }
+
     /// The same failure of a call that may have taken effect in an earlier try.
     pub(crate) fn outcome_unknown(self, waited: Duration) -> Self {
         let last = self.0;

@@ -180,7 +180,11 @@ impl Progress {
             self.tries.push(TryFailure {
                 endpoint: endpoint.name.clone(),
                 reached: error.reached(),
-                problem: error.to_string(),
+                problem: if error.reached() {
+                    error.to_string()
+                } else {
+                    error.message().to_owned()
+                },
             });
         }
         self.tried.push(endpoint.name.clone());
@@ -205,6 +209,7 @@ impl Progress {
         let waited = self.start.elapsed();
         let error = self.last.take().unwrap_or_else(|| Error::no_time(waited));
         let error = error.with_tries(std::mem::take(&mut self.tries));
+        let error = if self.connected { error } else { error.nobody_reached(waited) };
         if self.maybe && error.applied() != Applied::Decided {
             error.outcome_unknown(waited)
         } else {

@@ -35,10 +35,9 @@ fn fail(reason: &'static str, applied: &'static str) -> Step {
 }
 
 async fn epoch(client: &Client, request: ClaimRequest) -> Result<u64, Error> {
-    match client.claim(request).await? {
-        ClaimOutcome::Acquired(claim) => Ok(claim.epoch()),
-        other => panic!("not acquired: {other:?}"),
-    }
+    let outcome = client.claim(request).await?;
+    let ClaimOutcome::Acquired(claim) = outcome else { panic!("not acquired: {outcome:?}") };
+    Ok(claim.epoch())
 }
 
 #[tokio::test]

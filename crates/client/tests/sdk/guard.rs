@@ -29,10 +29,9 @@ fn fail(reason: &'static str, applied: &'static str) -> Step {
 }
 
 async fn acquire(client: &Client) -> Claim {
-    match client.claim(request()).await.unwrap() {
-        ClaimOutcome::Acquired(claim) => claim,
-        other => panic!("not acquired: {other:?}"),
-    }
+    let outcome = client.claim(request()).await.unwrap();
+    let ClaimOutcome::Acquired(claim) = outcome else { panic!("not acquired: {outcome:?}") };
+    claim
 }
 
 #[tokio::test]
