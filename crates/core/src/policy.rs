@@ -144,8 +144,8 @@ impl Policy {
             if value > max {
                 faults.push(Invalid::new(
                     field,
-                    format!("is {} ms", value.0),
-                    format!("use at most {} ms", max.0),
+                    format!("is {value}"),
+                    format!("use at most {max}"),
                 ));
             }
         };
@@ -168,15 +168,15 @@ impl Policy {
         if self.lease_max < min || self.lease_max > limits::LEASE_POLICY_MAX {
             faults.push(Invalid::new(
                 "lease_max",
-                format!("is {} ms", self.lease_max.0),
-                format!("use {} to {} ms", min.0, limits::LEASE_POLICY_MAX.0),
+                format!("is {}", self.lease_max),
+                format!("use {min} to {}", limits::LEASE_POLICY_MAX),
             ));
         }
         if self.lease_default < min || self.lease_default > self.lease_max {
             faults.push(Invalid::new(
                 "lease_default",
-                format!("is {} ms", self.lease_default.0),
-                format!("use {} ms to lease_max ({} ms)", min.0, self.lease_max.0),
+                format!("is {}", self.lease_default),
+                format!("use {min} to lease_max ({})", self.lease_max),
             ));
         }
     }
@@ -187,8 +187,8 @@ impl Policy {
             if value < min || value > max {
                 faults.push(Invalid::new(
                     field,
-                    format!("is {} ms", value.0),
-                    format!("use {} to {} ms, or FOREVER for the identity", min.0, max.0),
+                    format!("is {value}"),
+                    format!("use {min} to {max}, or FOREVER for the identity"),
                 ));
             }
         };
@@ -224,8 +224,8 @@ impl Policy {
             faults.push(Invalid::new(
                 "result_retention",
                 format!(
-                    "is {} ms, longer than identity_retention ({} ms)",
-                    self.result_retention.0, identity.0
+                    "is {}, longer than identity_retention ({identity})",
+                    self.result_retention
                 ),
                 "keep the key at least as long as its result",
             ));
@@ -235,14 +235,8 @@ impl Policy {
             if identity < needed {
                 faults.push(Invalid::new(
                     "identity_retention",
-                    format!(
-                        "is {} ms, shorter than the replay window {:?} plus skew ({} ms)",
-                        identity.0, longest.name, needed.0
-                    ),
-                    format!(
-                        "use at least {} ms: a repeat that comes after the key was forgotten runs again",
-                        needed.0
-                    ),
+                    format!("is {identity}, shorter than the replay window {:?} plus skew ({needed})", longest.name),
+                    format!("use at least {needed}: a repeat that comes after the key was forgotten runs again"),
                 ));
             }
         }

@@ -1,6 +1,8 @@
 //! Store time: the cluster's own clock, carried in the log, and the grace that keeps an election
 //! or a stall from turning healthy holders into lapsed ones.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
@@ -54,6 +56,22 @@ impl Millis {
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl fmt::Display for Millis {
+    /// As people write it: `14d 1m`, `30s`, `500ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        let mut space = "";
+        for (unit, millis) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)] {
+            if rest >= millis {
+                write!(f, "{space}{}{unit}", rest / millis)?;
+                rest %= millis;
+                space = " ";
+            }
+        }
+        if rest > 0 || self.0 == 0 { write!(f, "{space}{rest}ms") } else { Ok(()) }
     }
 }
 

@@ -84,8 +84,8 @@ fn check_fields(context: &Context<'_>, claim: &Claim) -> Result<Millis, Refusal>
     if lease < limits::LEASE_MIN || lease > policy.lease_max {
         return Err(invalid(
             "lease",
-            format!("is {} ms", lease.0),
-            format!("use {} to {} ms", limits::LEASE_MIN.0, policy.lease_max.0),
+            format!("is {lease}"),
+            format!("use {} to {}", limits::LEASE_MIN, policy.lease_max),
         ));
     }
     Ok(lease)

@@ -44,8 +44,8 @@ fn extend(context: &Context<'_>, record: &Record, renew: &Renew) -> Decision {
     {
         return Decision::refuse(Refusal::Invalid(vec![Invalid::new(
             "lease",
-            format!("is {} ms", lease.0),
-            format!("use {} to {} ms", limits::LEASE_MIN.0, max.0),
+            format!("is {lease}"),
+            format!("use {} to {max}", limits::LEASE_MIN),
         )]));
     }
     let now = context.now();

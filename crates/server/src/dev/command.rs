@@ -7,8 +7,7 @@ use super::options::parse_delay;
 use super::region::Region;
 
 /// What the commands are, for people.
-pub(super) const HELP: &str = "\
-  status                     who leads, how far each node is
+pub(super) const HELP: &str = "  status                     who leads, how far each node is
   kill REGION                stop a node at once, as kill -9 would
   start REGION               start it again on its data
   cut REGION REGION          let nothing through between two regions

@@ -80,8 +80,8 @@ fn try_next(cluster: &DevCluster) -> String {
     format!(
         "\
 Tenant demo is there, with the namespaces payouts and emails. Try, in another terminal:
-  firstclaim -E {grpc} -t demo -n payouts claim payout:1 --body 'pay 1'
-  firstclaim -E {grpc} -t demo -n payouts get payout:1
+  firstclaim -E {grpc} -t demo -n payouts claim -K payout:1 --request 'pay 1'
+  firstclaim -E {grpc} -t demo -n payouts get -K payout:1
   firstclaim -E {grpc} cluster status
   curl -s http://{http}/metrics
 or any gRPC client that reads reflection (buf is in PyPI's buf-bin):
