@@ -124,7 +124,7 @@ fn leases_are_at_least_a_second() {
         lease(Some(Duration { seconds: 1, nanos: 1_000_000_000 })),
         ["lease has 1000000000 ns"]
     );
-    assert_eq!(lease(secs(24 * 3600 + 1)), ["lease is 86401000 ms"]);
+    assert_eq!(lease(secs(24 * 3600 + 1)), ["lease is 1d 1s"]);
     assert_eq!(lease(secs(i64::MAX)), ["lease is 9223372036854775807 s long"]);
     assert_eq!(claim::read(a_claim()).map(|claim| claim.lease), Ok(None));
 }
@@ -194,7 +194,7 @@ fn releases_are_bounded() {
     assert!(holder::read_release(retry(secs(most))).is_ok());
     assert_eq!(
         faults(holder::read_release(retry(secs(most + 1)))),
-        ["retry.retry_after is 2592001000 ms"]
+        ["retry.retry_after is 30d 1s"]
     );
     let note = "n".repeat(limits::NOTE_BYTES_MAX + 1);
     let unknown = a_release(Some(Intent::Unknown(v1::ReleaseUnknown { note })));

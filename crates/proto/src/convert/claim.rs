@@ -56,8 +56,8 @@ pub(super) fn lease(faults: &mut Faults, wire: Option<prost_types::Duration>) ->
         return Some(lease);
     }
     let (min, max) = (limits::LEASE_MIN, limits::LEASE_POLICY_MAX);
-    let fix = format!("use {} ms to {} ms, or leave it out for the policy's own", min.0, max.0);
-    faults.note("lease", format!("is {} ms", lease.0), fix);
+    let fix = format!("use {min} to {max}, or leave it out for the policy's own");
+    faults.note("lease", format!("is {lease}"), fix);
     None
 }
 

@@ -185,8 +185,8 @@ fn retry_after(faults: &mut Faults, wire: Option<prost_types::Duration>) -> Opti
     let Some(wire) = wire else { return Some(ReleaseKind::Retry { retry_after: Millis(0) }) };
     let retry_after = faults.duration("retry.retry_after", Some(wire))?;
     if retry_after > limits::BACKOFF_MAX {
-        let fix = format!("use at most {} ms", limits::BACKOFF_MAX.0);
-        faults.note("retry.retry_after", format!("is {} ms", retry_after.0), fix);
+        let fix = format!("use at most {}", limits::BACKOFF_MAX);
+        faults.note("retry.retry_after", format!("is {retry_after}"), fix);
         return None;
     }
     Some(ReleaseKind::Retry { retry_after })

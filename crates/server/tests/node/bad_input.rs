@@ -90,7 +90,7 @@ async fn each_bad_claim_gets_one_clear_error_at_any_node() {
         ("lease", "no", "negative", |claim| {
             claim.lease = Some(prost_types::Duration { seconds: -5, nanos: 0 });
         }),
-        ("lease", "decided", "lease: is 86400000 ms", |claim| {
+        ("lease", "decided", "lease: is 1d", |claim| {
             claim.lease = Some(prost_types::Duration { seconds: 86_400, nanos: 0 });
         }),
         ("fingerprints", "decided", "is missing", |claim| claim.fingerprints.clear()),
