@@ -96,6 +96,9 @@ pub enum StoreError {
         /// What the disk or the storage engine said.
         source: io::Error,
     },
+    /// The replica was shut down.
+    #[error("the data folder is closed")]
+    Closed,
     /// The bytes on disk are not what was written there.
     #[error(
         "the data in {} is damaged: {what}; keep the folder for inspection and restore this node \

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use firstclaim_proto::peer::v1 as proto;
 use firstclaim_proto::peer::v1::peer_service_client::PeerServiceClient;
@@ -294,7 +296,15 @@ impl Connection {
         if faults.is_cut(from, to) {
             return Err(self.lost());
         }
-        let requests = input.map(|request| wire::append_to(&request));
+        // openraft ends the input to start over. Whatever else ends the answers is a failure.
+        let done = Arc::new(AtomicBool::new(false));
+        let end_of_input = Arc::clone(&done);
+        let requests = input.map(|request| wire::append_to(&request)).chain(
+            futures::stream::poll_fn(move |_| {
+                end_of_input.store(true, Ordering::Release);
+                Poll::Ready(None)
+            }),
+        );
         let requests = delayed(requests, faults.clone(), from, to)
             .take_until(Box::pin(faults.clone().until_cut(from, to)));
         let responses = self
@@ -306,9 +316,11 @@ impl Connection {
             let response = response.map_err(|status| unreachable(describe(&status)))?;
             wire::append_result_from(response).map_err(unreachable)
         });
-        let cut = faults.clone();
-        let lost = self.lost();
-        let end = futures::stream::once(async move { cut.is_cut(from, to).then_some(Err(lost)) })
+        let ended = unreachable(format!("node {to} ended the stream of appends"));
+        let end =
+            futures::stream::once(
+                async move { (!done.load(Ordering::Acquire)).then_some(Err(ended)) },
+            )
             .filter_map(std::future::ready);
         let answers = delayed(answers, faults.clone(), to, from)
             .take_until(Box::pin(faults.until_cut(from, to)))

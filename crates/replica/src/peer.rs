@@ -4,7 +4,7 @@
 //! would make a member of a replica that has lost its disk.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use firstclaim_proto::peer::v1 as proto;
 use firstclaim_proto::peer::v1::peer_service_server::PeerService;
@@ -16,6 +16,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::bootstrap::Admission;
+use crate::config::ReplicaConfig;
 use crate::network::{CLUSTER_KEY, FROM_KEY, TO_KEY, cluster_metadata};
 use crate::raft::{Raft, Snapshot};
 use crate::reads::Reads;
@@ -24,47 +25,45 @@ use crate::store::snapshot::{Receiver, meta_of};
 use crate::wire;
 
 /// Answers the other replicas.
+#[derive(Clone)]
 pub(crate) struct Peer {
-    pub(crate) node_id: u64,
-    pub(crate) cluster_id: String,
+    node_id: u64,
+    cluster_id: String,
     cluster: MetadataValue<Ascii>,
-    raft: Raft,
-    reads: Arc<Reads>,
-    admission: Arc<Admission>,
-    disk: Arc<Disk>,
+    /// None once the replica is closed, whatever connections there are still.
+    replica: Arc<RwLock<Option<Arc<Parts>>>>,
     /// One snapshot comes in at a time.
-    receiving: Mutex<()>,
+    receiving: Arc<Mutex<()>>,
     stopping: CancellationToken,
 }
 
 /// What the service needs of the replica.
 pub(crate) struct Parts {
-    pub(crate) node_id: u64,
-    pub(crate) cluster_id: String,
     pub(crate) raft: Raft,
     pub(crate) reads: Arc<Reads>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) disk: Arc<Disk>,
-    pub(crate) stopping: CancellationToken,
 }
 
 impl Peer {
-    pub(crate) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(config: &ReplicaConfig, parts: Parts, stopping: CancellationToken) -> Self {
         Self {
-            node_id: parts.node_id,
-            cluster: cluster_metadata(&parts.cluster_id),
-            cluster_id: parts.cluster_id,
-            raft: parts.raft,
-            reads: parts.reads,
-            admission: parts.admission,
-            disk: parts.disk,
-            receiving: Mutex::new(()),
-            stopping: parts.stopping,
+            node_id: config.node_id,
+            cluster_id: config.cluster_id.clone(),
+            cluster: cluster_metadata(&config.cluster_id),
+            replica: Arc::new(RwLock::new(Some(Arc::new(parts)))),
+            receiving: Arc::default(),
+            stopping,
         }
     }
 
+    /// Lets go of the replica. Calls are refused from now on.
+    pub(crate) fn close(&self) {
+        *self.replica.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Refuses a call that is meant for somebody else.
-    fn greet<T>(&self, request: &Request<T>) -> Result<(), Status> {
+    fn greet<T>(&self, request: &Request<T>) -> Result<Arc<Parts>, Status> {
         let metadata = request.metadata();
         let text = |key| metadata.get(key).and_then(|value| value.to_str().ok()).unwrap_or("?");
         if metadata.get(CLUSTER_KEY) != Some(&self.cluster) {
@@ -84,14 +83,15 @@ impl Peer {
                 self.node_id
             )));
         }
-        Ok(())
+        let replica = self.replica.read().unwrap_or_else(PoisonError::into_inner).clone();
+        replica.ok_or_else(stopping)
     }
 
     /// Also refuses a call that only a member may take.
-    fn admit<T>(&self, request: &Request<T>) -> Result<(), Status> {
-        self.greet(request)?;
-        if self.admission.is_admitted() {
-            Ok(())
+    fn admit<T>(&self, request: &Request<T>) -> Result<Arc<Parts>, Status> {
+        let replica = self.greet(request)?;
+        if replica.admission.is_admitted() {
+            Ok(replica)
         } else {
             Err(Status::failed_precondition(format!(
                 "node {} has an empty data folder and has not been admitted to the cluster",
@@ -102,6 +102,7 @@ impl Peer {
 
     async fn receive_snapshot(
         &self,
+        replica: &Parts,
         mut parts: Streaming<proto::SnapshotPart>,
     ) -> Result<proto::SnapshotResponse, Status> {
         use proto::snapshot_part::Part;
@@ -118,7 +119,7 @@ impl Peer {
         if manifest.cluster_id != self.cluster_id {
             return Err(Status::failed_precondition("the snapshot is of another cluster"));
         }
-        let incoming = self.disk.path(INCOMING_DIR);
+        let incoming = replica.disk.path(INCOMING_DIR);
         let meta = meta_of(&manifest, &incoming).map_err(failed)?;
         let mut receiver = Receiver::begin(&incoming, manifest).map_err(failed)?;
         while let Some(part) = parts.message().await? {
@@ -131,9 +132,13 @@ impl Peer {
         }
         let snapshot = receiver.finish().map_err(failed)?;
         let snapshot = Snapshot { meta, snapshot };
-        let response = self.raft.install_full_snapshot(vote, snapshot).await.map_err(failed)?;
+        let response = replica.raft.install_full_snapshot(vote, snapshot).await.map_err(failed)?;
         Ok(proto::SnapshotResponse { vote: Some(wire::vote_to(&response.vote)) })
     }
+}
+
+fn stopping() -> Status {
+    Status::unavailable("this node is stopping")
 }
 
 fn malformed(error: wire::Malformed) -> Status {
@@ -154,7 +159,7 @@ impl PeerService for Peer {
         &self,
         request: Request<Streaming<proto::AppendRequest>>,
     ) -> Result<Response<AppendResponses>, Status> {
-        self.admit(&request)?;
+        let replica = self.admit(&request)?;
         // A request that cannot be read ends the stream: what follows it does not fit any more.
         let requests = request
             .into_inner()
@@ -162,11 +167,15 @@ impl PeerService for Peer {
             .take_while(|request| std::future::ready(request.is_some()))
             .filter_map(std::future::ready)
             .take_until(self.stopping.clone().cancelled_owned());
-        let responses = self
+        let cancelled = self.stopping.clone();
+        let end = futures::stream::once(async move { cancelled.is_cancelled() })
+            .filter_map(|stopped| std::future::ready(stopped.then(|| Err(stopping()))));
+        let responses = replica
             .raft
             .stream_append(Box::pin(requests))
             .map(|result| result.map(wire::append_result_to).map_err(failed))
-            .take_until(self.stopping.clone().cancelled_owned());
+            .take_until(self.stopping.clone().cancelled_owned())
+            .chain(end);
         Ok(Response::new(Box::pin(responses)))
     }
 
@@ -174,10 +183,10 @@ impl PeerService for Peer {
         &self,
         request: Request<proto::AppendRequest>,
     ) -> Result<Response<proto::AppendResponse>, Status> {
-        self.admit(&request)?;
+        let replica = self.admit(&request)?;
         let request = wire::append_from(request.into_inner()).map_err(malformed)?;
         let prev = request.prev_log_id;
-        let response = self.raft.append_entries(request).await.map_err(failed)?;
+        let response = replica.raft.append_entries(request).await.map_err(failed)?;
         Ok(Response::new(wire::append_response_to(response, prev.as_ref())))
     }
 
@@ -185,9 +194,9 @@ impl PeerService for Peer {
         &self,
         request: Request<proto::VoteRequest>,
     ) -> Result<Response<proto::VoteResponse>, Status> {
-        self.admit(&request)?;
+        let replica = self.admit(&request)?;
         let request = wire::vote_request_from(request.get_ref()).map_err(malformed)?;
-        let response = self.raft.vote(request).await.map_err(failed)?;
+        let response = replica.raft.vote(request).await.map_err(failed)?;
         Ok(Response::new(wire::vote_response_to(&response)))
     }
 
@@ -195,9 +204,9 @@ impl PeerService for Peer {
         &self,
         request: Request<proto::VoteRequest>,
     ) -> Result<Response<proto::VoteResponse>, Status> {
-        self.admit(&request)?;
+        let replica = self.admit(&request)?;
         let request = wire::vote_request_from(request.get_ref()).map_err(malformed)?;
-        let response = self.raft.pre_vote(request).await.map_err(failed)?;
+        let response = replica.raft.pre_vote(request).await.map_err(failed)?;
         Ok(Response::new(wire::vote_response_to(&response)))
     }
 
@@ -205,20 +214,20 @@ impl PeerService for Peer {
         &self,
         request: Request<Streaming<proto::SnapshotPart>>,
     ) -> Result<Response<proto::SnapshotResponse>, Status> {
-        self.admit(&request)?;
-        self.receive_snapshot(request.into_inner()).await.map(Response::new)
+        let replica = self.admit(&request)?;
+        self.receive_snapshot(&replica, request.into_inner()).await.map(Response::new)
     }
 
     async fn transfer_leader(
         &self,
         request: Request<proto::TransferLeaderRequest>,
     ) -> Result<Response<proto::TransferLeaderResponse>, Status> {
-        self.admit(&request)?;
+        let replica = self.admit(&request)?;
         let request = request.into_inner();
         let from = wire::required_vote(request.from_leader.as_ref()).map_err(malformed)?;
         let last = request.last_log_id.as_ref().map(wire::log_id_from);
         let request = TransferLeaderRequest::new(from, request.to_node_id, last);
-        let answer = self.raft.handle_transfer_leader(request).await.map_err(failed)?;
+        let answer = replica.raft.handle_transfer_leader(request).await.map_err(failed)?;
         let refused = answer.err().map(|error| error.to_string()).unwrap_or_default();
         Ok(Response::new(proto::TransferLeaderResponse { refused }))
     }
@@ -227,8 +236,8 @@ impl PeerService for Peer {
         &self,
         request: Request<proto::ReadIndexRequest>,
     ) -> Result<Response<proto::ReadIndexResponse>, Status> {
-        self.admit(&request)?;
-        let confirmed = self.reads.confirm_here().await.map_err(failed)?;
+        let replica = self.admit(&request)?;
+        let confirmed = replica.reads.confirm_here().await.map_err(failed)?;
         Ok(Response::new(proto::ReadIndexResponse {
             read_log_id: Some(wire::log_id_to(&confirmed.read_log_id)),
             store_time_ms: confirmed.store_time.0,
@@ -240,14 +249,14 @@ impl PeerService for Peer {
         &self,
         request: Request<proto::ProbeRequest>,
     ) -> Result<Response<proto::ProbeResponse>, Status> {
-        self.greet(&request)?;
+        let replica = self.greet(&request)?;
         if request.get_ref().admit {
-            self.admission.admit().map_err(failed)?;
+            replica.admission.admit().map_err(failed)?;
         }
         Ok(Response::new(proto::ProbeResponse {
             node_id: self.node_id,
             cluster_id: self.cluster_id.clone(),
-            pristine: self.admission.is_pristine(),
+            pristine: replica.admission.is_pristine(),
         }))
     }
 }

@@ -39,6 +39,8 @@ use crate::store::{LogStore, State, codec, machine};
 
 /// How long a replica that is closed waits for its last readers.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often it looks whether they are gone.
+const CLOSE_CHECK: Duration = Duration::from_millis(5);
 
 /// One node's copy of the log and the state. Clones are handles to the same one.
 #[derive(Clone)]
@@ -49,7 +51,9 @@ pub struct Replica {
 struct Inner {
     config: ReplicaConfig,
     raft: Raft,
-    log: LogStore,
+    /// None once the replica is closed.
+    log: Mutex<Option<LogStore>>,
+    service: Peer,
     machine: Arc<Machine>,
     clock: Arc<dyn Clock>,
     stamper: Arc<Stamper>,
@@ -99,9 +103,9 @@ impl Replica {
             config.node_id,
         )?;
         let disk = Arc::new(disk);
-        let engine = disk.open_log()?;
-        let log_path = engine.path().to_path_buf();
-        let log = LogStore::open(engine)?;
+        let log_disk = disk.open_log()?;
+        let log_path = log_disk.engine.path().to_path_buf();
+        let log = LogStore::open(log_disk)?;
         let admission = Arc::new(Admission::open(&disk, log.clone())?);
         let (state_machine, machine) =
             machine::open(Arc::clone(&disk), &log, &log_path, &config.cluster_id)?;
@@ -121,20 +125,19 @@ impl Replica {
             Arc::clone(&stamper),
         ));
         let stopping = CancellationToken::new();
-        let service = Peer::new(Parts {
-            node_id: config.node_id,
-            cluster_id: config.cluster_id.clone(),
+        let parts = Parts {
             raft: raft.clone(),
             reads: Arc::clone(&reads),
             admission: Arc::clone(&admission),
             disk,
-            stopping: stopping.clone(),
-        });
+        };
+        let service = Peer::new(&config, parts, stopping.clone());
         let replica = Self {
             inner: Arc::new(Inner {
                 config,
                 raft,
-                log,
+                log: Mutex::new(Some(log)),
+                service: service.clone(),
                 machine,
                 clock,
                 stamper,
@@ -385,14 +388,22 @@ impl Replica {
         if let Err(error) = inner.raft.shutdown().await {
             tracing::warn!(%error, "the consensus engine did not stop cleanly");
         }
-        if let Err(error) = inner.log.drain().await {
-            tracing::warn!(%error, "the log was not drained");
-        }
         let tasks: Vec<_> =
             inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
         let joined = tokio::time::timeout(CLOSE_TIMEOUT, futures::future::join_all(tasks)).await;
         if joined.is_err() {
             tracing::warn!("a task did not stop in time");
+        }
+        inner.service.close();
+        drop(inner.log.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let folder = inner.machine.close();
+        let free = async {
+            while folder.strong_count() > 0 {
+                tokio::time::sleep(CLOSE_CHECK).await;
+            }
+        };
+        if tokio::time::timeout(CLOSE_TIMEOUT, free).await.is_err() {
+            tracing::warn!("the data folder is still in use");
         }
     }
 }

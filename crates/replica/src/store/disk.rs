@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fs2::FileExt as _;
 
@@ -75,12 +75,22 @@ impl MemoryDisk {
     }
 }
 
+/// The open database of the log.
+pub(crate) struct LogDisk {
+    // The order of the fields matters: the folder is free after the database has closed.
+    pub(crate) engine: Box<dyn Engine>,
+    _lock: Option<Lock>,
+}
+
 /// A data folder in use.
 pub(crate) struct Disk {
     root: PathBuf,
     storage: Storage,
-    _lock: File,
+    lock: Mutex<Option<Lock>>,
 }
+
+/// Holds the folder. Every open database in it has one, so the folder is free when all are closed.
+pub(crate) type Lock = Arc<File>;
 
 impl Disk {
     /// Takes the folder for a node, creating it if it is not there.
@@ -96,9 +106,20 @@ impl Disk {
         if lock.try_lock_exclusive().is_err() {
             return Err(OpenError::Locked { path: root.to_path_buf() });
         }
+        let lock = Mutex::new(Some(Arc::new(lock)));
         check_identity(root, cluster_id, node_id)?;
         file::remove_dir(&root.join(INCOMING_DIR))?;
-        Ok(Self { root: root.to_path_buf(), storage, _lock: lock })
+        Ok(Self { root: root.to_path_buf(), storage, lock })
+    }
+
+    fn lock(&self) -> Option<Lock> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets go of the folder, and says how to see whether the databases in it have, too.
+    pub(crate) fn close(&self) -> Weak<File> {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lock.as_ref().map(Arc::downgrade).unwrap_or_default()
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -106,14 +127,14 @@ impl Disk {
     }
 
     /// Opens the log's database.
-    pub(crate) fn open_log(&self) -> Result<Arc<dyn Engine>, StoreError> {
-        let engine: Arc<dyn Engine> = match &self.storage {
+    pub(crate) fn open_log(&self) -> Result<LogDisk, StoreError> {
+        let engine: Box<dyn Engine> = match &self.storage {
             #[cfg(feature = "rocksdb")]
-            Storage::RocksDb => Arc::new(Rocks::open(&self.path(LOG_DIR), Use::Log)?),
-            Storage::Memory(memory) => Arc::clone(&memory.log) as Arc<dyn Engine>,
+            Storage::RocksDb => Box::new(Rocks::open(&self.path(LOG_DIR), Use::Log)?),
+            Storage::Memory(memory) => Box::new(Arc::clone(&memory.log)),
         };
         check_format(&*engine, Table::Meta, meta::FORMAT)?;
-        Ok(engine)
+        Ok(LogDisk { engine, _lock: self.lock() })
     }
 
     /// Opens the state's database. Also says which index the snapshot had that it began with.
@@ -133,7 +154,7 @@ impl Disk {
                 let state = memory.state();
                 let engine = Arc::clone(&state.current);
                 check_format(&*engine, Table::System, system::FORMAT)?;
-                Ok((Generation::new(Box::new(engine), None, 0), state.installed))
+                Ok((Generation::new(Box::new(engine), None, 0, self.lock()), state.installed))
             }
         }
     }
@@ -160,7 +181,7 @@ impl Disk {
                 let engine = Arc::new(Memory::from_checkpoint(snapshot.path(), path)?);
                 check_format(&*engine, Table::System, system::FORMAT)?;
                 memory.state().staged = Some(Arc::clone(&engine));
-                Ok(Generation::new(Box::new(engine), None, current + 1))
+                Ok(Generation::new(Box::new(engine), None, current + 1, self.lock()))
             }
         }
     }
@@ -198,7 +219,7 @@ impl Disk {
         let dir = self.generation_dir(number);
         let engine = Rocks::open(&dir, Use::State)?;
         check_format(&engine, Table::System, system::FORMAT)?;
-        Ok(Generation::new(Box::new(engine), Some(dir), number))
+        Ok(Generation::new(Box::new(engine), Some(dir), number, self.lock()))
     }
 
     /// The generation in use, and the index of the snapshot that it began with.

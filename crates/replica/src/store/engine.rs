@@ -48,10 +48,6 @@ impl Batch {
     pub(crate) fn delete_range(&mut self, table: Table, from: Vec<u8>, to: Vec<u8>) {
         self.ops.push(Op::DeleteRange(table, from, to));
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ops.is_empty()
-    }
 }
 
 /// Reads rows.

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::store::disk::Lock;
 use crate::store::engine::Engine;
 use crate::store::file;
 
@@ -14,6 +15,7 @@ pub(crate) struct Generation {
     engine: Box<dyn Engine>,
     folder: Folder,
     number: u64,
+    _lock: Option<Lock>,
 }
 
 struct Folder {
@@ -23,9 +25,14 @@ struct Folder {
 }
 
 impl Generation {
-    pub(crate) fn new(engine: Box<dyn Engine>, folder: Option<PathBuf>, number: u64) -> Self {
+    pub(crate) fn new(
+        engine: Box<dyn Engine>,
+        folder: Option<PathBuf>,
+        number: u64,
+        lock: Option<Lock>,
+    ) -> Self {
         let folder = Folder { path: folder, retired: AtomicBool::new(false) };
-        Self { engine, folder, number }
+        Self { engine, folder, number, _lock: lock }
     }
 
     pub(crate) fn engine(&self) -> &dyn Engine {

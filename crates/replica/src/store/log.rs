@@ -26,6 +26,7 @@ use crate::error::StoreError;
 use crate::limits::{APPEND_BYTES_MAX, TAIL_BYTES_MAX};
 use crate::raft::{Entry, IoFlushed, LogId, LogState, TypeConfig, Vote};
 use crate::store::codec::{self, Fault};
+use crate::store::disk::LogDisk;
 use crate::store::engine::Engine;
 use crate::store::schema::{Table, log_end, log_index, log_key, meta};
 use crate::store::tail::Tail;
@@ -44,7 +45,7 @@ pub(crate) struct LogStore {
 
 /// What the store, its readers and its writer have in common.
 pub(crate) struct Shared {
-    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) disk: LogDisk,
     state: Mutex<State>,
     /// The number of the last append that is on disk.
     pub(crate) flushed: watch::Sender<u64>,
@@ -67,7 +68,7 @@ impl Shared {
     }
 
     fn damaged(&self, index: u64, fault: &Fault) -> StoreError {
-        let path = self.engine.path().to_path_buf();
+        let path = self.disk.engine.path().to_path_buf();
         match fault {
             Fault::Damaged(what) => {
                 StoreError::Corrupt { path, what: format!("log entry {index}: {what}") }
@@ -85,7 +86,7 @@ impl Shared {
         let mut next = start;
         while next < end && (bytes < bytes_max || entries.is_empty()) {
             let rows =
-                self.engine.scan(Table::Log, &log_key(next), &log_key(end), ROWS_PER_READ)?;
+                self.disk.engine.scan(Table::Log, &log_key(next), &log_key(end), ROWS_PER_READ)?;
             if rows.is_empty() {
                 return Err(self.damaged(next, &Fault::Damaged("it is missing".to_owned())));
             }
@@ -161,15 +162,16 @@ impl LogStore {
     /// # Errors
     ///
     /// If the log is damaged.
-    pub(crate) fn open(engine: Arc<dyn Engine>) -> Result<Self, StoreError> {
+    pub(crate) fn open(disk: LogDisk) -> Result<Self, StoreError> {
+        let engine = &disk.engine;
         let path = engine.path().to_path_buf();
         let damaged = |what: &str, reason: String| StoreError::Corrupt {
             path: path.clone(),
             what: format!("{what}: {reason}"),
         };
-        let vote = read_meta::<firstclaim_proto::peer::v1::Vote>(&*engine, meta::VOTE)?
+        let vote = read_meta::<firstclaim_proto::peer::v1::Vote>(&**engine, meta::VOTE)?
             .map(|vote| wire::vote_from(&vote));
-        let purged = read_meta::<firstclaim_proto::peer::v1::LogId>(&*engine, meta::PURGED)?
+        let purged = read_meta::<firstclaim_proto::peer::v1::LogId>(&**engine, meta::PURGED)?
             .map(|id| wire::log_id_from(&id));
         let last = match engine.last(Table::Log, &log_key(0), &log_end())? {
             None => purged,
@@ -188,7 +190,7 @@ impl LogStore {
         let first = first.first().and_then(|(key, _)| log_index(key));
         let (flushed, _) = watch::channel(0);
         let state = State { tail: Tail::default(), vote, first, last, purged, appends: 0 };
-        let shared = Arc::new(Shared { engine, state: Mutex::new(state), flushed });
+        let shared = Arc::new(Shared { disk, state: Mutex::new(state), flushed });
         let ops = writer::spawn(Arc::clone(&shared)).map_err(|source| StoreError::Io {
             action: "start the log writer",
             path,
@@ -224,14 +226,7 @@ impl LogStore {
 
     #[cfg(test)]
     pub(crate) fn engine(&self) -> &dyn Engine {
-        &*self.shared.engine
-    }
-
-    /// Waits until everything queued so far is written.
-    pub(crate) async fn drain(&self) -> io::Result<()> {
-        let (done, written) = oneshot::channel();
-        self.send(Op::Drain { done })?;
-        written.await.map_err(io::Error::other)
+        &*self.shared.disk.engine
     }
 
     fn send(&self, op: Op) -> io::Result<()> {
@@ -241,7 +236,9 @@ impl LogStore {
 
 impl Debug for LogStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LogStore").field("path", &self.shared.engine.path()).finish_non_exhaustive()
+        f.debug_struct("LogStore")
+            .field("path", &self.shared.disk.engine.path())
+            .finish_non_exhaustive()
     }
 }
 
@@ -377,7 +374,11 @@ impl RaftLogReader<TypeConfig> for LogReader {
         start: u64,
         end: u64,
     ) -> Result<Vec<Entry>, io::Error> {
-        Ok(self.shared.read(start, end, APPEND_BYTES_MAX)?)
+        let entries = self.shared.read(start, end, APPEND_BYTES_MAX)?;
+        // Entries after a gap would be taken for those that were asked for. With none, the follower
+        // gets a heartbeat until openraft has noticed that it needs a snapshot.
+        let gap = entries.first().is_some_and(|entry| entry.log_id.index != start);
+        Ok(if gap { Vec::new() } else { entries })
     }
 
     async fn entries_stream<R>(

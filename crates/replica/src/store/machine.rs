@@ -3,10 +3,11 @@
 //! Many entries become one batch, which also holds how far the state has come. So the state is
 //! always exactly that of some entry, whatever a crash takes away, and the log repeats the rest.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use firstclaim_core::{Outcome, Stamp, Store as _, Timestamp};
 use futures::{Stream, StreamExt as _};
@@ -45,7 +46,8 @@ pub(crate) struct Progress {
 pub(crate) struct Machine {
     disk: Arc<Disk>,
     cluster_id: String,
-    generation: RwLock<Arc<Generation>>,
+    /// None once the replica is closed.
+    generation: RwLock<Option<Arc<Generation>>>,
     progress: watch::Sender<Progress>,
     /// What followers that lag are sent.
     snapshot: Mutex<Option<SnapshotDir>>,
@@ -72,8 +74,16 @@ impl std::fmt::Debug for StateMachine {
 }
 
 impl Machine {
-    pub(crate) fn generation(&self) -> Arc<Generation> {
-        Arc::clone(&self.generation.read().unwrap_or_else(PoisonError::into_inner))
+    fn generation(&self) -> Result<Arc<Generation>, StoreError> {
+        let generation = self.generation.read().unwrap_or_else(PoisonError::into_inner);
+        generation.clone().ok_or(StoreError::Closed)
+    }
+
+    /// Closes the state once its last reader is done, and says how to see whether the folder is
+    /// free.
+    pub(crate) fn close(&self) -> Weak<File> {
+        *self.generation.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.disk.close()
     }
 
     /// Follows how far the state has come.
@@ -103,7 +113,7 @@ impl Machine {
         &self,
         f: impl FnOnce(&mut State<'_>) -> Result<T, StoreError>,
     ) -> Result<(u64, T), StoreError> {
-        let generation = self.generation();
+        let generation = self.generation()?;
         let engine = generation.engine();
         in_view(engine, |read| {
             let (applied, _) = load_position(read, engine.path())?;
@@ -114,7 +124,7 @@ impl Machine {
 
     /// A digest of all rows in the order of their keys, and the index of the last entry in them.
     pub(crate) fn state_hash(&self) -> Result<(u64, [u8; 32]), StoreError> {
-        let generation = self.generation();
+        let generation = self.generation()?;
         let engine = generation.engine();
         in_view(engine, |read| {
             let (applied, _) = load_position(read, engine.path())?;
@@ -199,7 +209,7 @@ pub(crate) fn open(
     let machine = Arc::new(Machine {
         disk,
         cluster_id: cluster_id.to_owned(),
-        generation: RwLock::new(Arc::new(generation)),
+        generation: RwLock::new(Some(Arc::new(generation))),
         progress,
         snapshot,
         installs: AtomicU64::new(0),
@@ -246,7 +256,7 @@ impl StateMachine {
         &mut self,
         entries: Vec<EntryResponder>,
     ) -> Result<Vec<(Option<ApplyResponder<TypeConfig>>, Applied)>, StoreError> {
-        let generation = self.machine.generation();
+        let generation = self.machine.generation()?;
         let engine = generation.engine();
         let mut state = State::new(engine, engine.path());
         let mut membership = None;
@@ -310,7 +320,7 @@ impl StateMachine {
         let name = format!("{index:020}-{}", self.snapshots_made);
         let partial = partial_dir(&parent, &name)?;
         file::sync_dir(&parent)?;
-        self.machine.generation().engine().checkpoint(&partial)?;
+        self.machine.generation()?.engine().checkpoint(&partial)?;
         let meta = SnapshotMeta {
             last_log_id: self.last_applied,
             last_membership: self.membership.clone(),
@@ -319,7 +329,7 @@ impl StateMachine {
     }
 
     fn install(&mut self, meta: &SnapshotMeta, snapshot: &SnapshotDir) -> Result<(), StoreError> {
-        let old = self.machine.generation();
+        let old = self.machine.generation()?;
         let generation = self.machine.disk.stage(snapshot, old.number())?;
         let engine = generation.engine();
         let (last_applied, membership) = load_position(engine, engine.path())?;
@@ -336,7 +346,7 @@ impl StateMachine {
         let installed = last_applied.map_or(0, |id| id.index);
         self.machine.disk.activate(&generation, installed)?;
         *self.machine.generation.write().unwrap_or_else(PoisonError::into_inner) =
-            Arc::new(generation);
+            Some(Arc::new(generation));
         old.retire();
         self.last_applied = last_applied;
         self.membership = membership;
@@ -354,10 +364,11 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         Ok((self.last_applied, self.membership.clone()))
     }
 
-    async fn apply<S>(&mut self, mut entries: S) -> Result<(), io::Error>
+    async fn apply<S>(&mut self, entries: S) -> Result<(), io::Error>
     where
         S: Stream<Item = Result<EntryResponder, io::Error>> + Unpin + Send,
     {
+        let mut entries = entries.fuse();
         loop {
             let mut chunk: Vec<EntryResponder> = Vec::new();
             while chunk.len() < APPLY_ENTRIES_MAX

@@ -35,9 +35,6 @@ pub(crate) enum Op {
     Purge {
         upto: LogId,
     },
-    Drain {
-        done: oneshot::Sender<()>,
-    },
 }
 
 /// Whom to tell once a group is on disk.
@@ -72,7 +69,7 @@ fn gather(first: Op, queue: &mpsc::Receiver<Op>) -> Vec<Op> {
 fn size(op: &Op) -> usize {
     match op {
         Op::Append { entries, .. } => entries.iter().map(wire::entry_bytes).sum(),
-        Op::Vote { .. } | Op::Truncate { .. } | Op::Purge { .. } | Op::Drain { .. } => 0,
+        Op::Vote { .. } | Op::Truncate { .. } | Op::Purge { .. } => 0,
     }
 }
 
@@ -102,11 +99,9 @@ fn write_group(shared: &Shared, group: Vec<Op>) {
                 batch.put(Table::Meta, meta::PURGED.to_vec(), value);
                 batch.delete_range(Table::Log, log_key(0), log_key(upto.index + 1));
             }
-            Op::Drain { done } => waiters.push(Waiter::Other(done)),
         }
     }
-    let written = if batch.is_empty() { Ok(()) } else { shared.engine.write(batch, durability) };
-    match written {
+    match shared.disk.engine.write(batch, durability) {
         Ok(()) => acknowledge(shared, waiters),
         Err(error) => fail(waiters, &error),
     }

@@ -30,9 +30,9 @@ pub(super) struct Open {
 
 pub(super) fn open(dir: &Path, storage: Storage) -> Result<Open, StoreError> {
     let disk = Arc::new(Disk::open(dir, storage, CLUSTER, 1).expect("the folder is free"));
-    let engine = disk.open_log()?;
-    let log_path = engine.path().to_path_buf();
-    let log = LogStore::open(engine)?;
+    let log_disk = disk.open_log()?;
+    let log_path = log_disk.engine.path().to_path_buf();
+    let log = LogStore::open(log_disk)?;
     let (state_machine, machine) = machine::open(disk, &log, &log_path, CLUSTER)?;
     Ok(Open { log, state_machine, machine })
 }
@@ -60,11 +60,11 @@ pub(super) async fn apply(state_machine: &mut StateMachine, entries: Vec<Entry>)
 impl Open {
     /// Closes everything, so that the folder can be opened again.
     pub(super) async fn close(self) {
-        self.log.drain().await.unwrap();
-        let weak = Arc::downgrade(&self.machine);
+        let folder = self.machine.close();
         drop(self);
-        assert!(weak.upgrade().is_none(), "the state is still open");
         // The writer closes the log when it sees that its senders are gone.
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        while folder.strong_count() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
     }
 }

@@ -10,10 +10,9 @@ use openraft::type_config::TypeConfigExt as _;
 use super::{CLUSTER, append, apply, open, tick};
 use crate::raft::{IoFlushed, TypeConfig, Vote, log_id};
 use crate::store::LogStore;
-use crate::store::disk::{Disk, MemoryDisk, Storage};
-use crate::store::engine::Engine;
+use crate::store::disk::{Disk, LogDisk, MemoryDisk, Storage};
 
-fn reopen_log(disk: &MemoryDisk) -> Arc<dyn Engine> {
+fn reopen_log(disk: &MemoryDisk) -> LogDisk {
     let dir = tempfile::tempdir().unwrap();
     let disk = Disk::open(dir.path(), Storage::Memory(disk.clone()), CLUSTER, 1).unwrap();
     disk.open_log().unwrap()
