@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use firstclaim_client::Error;
+use firstclaim_client::{Error, Reason};
 use serde_json::json;
 
 use crate::exit;
@@ -89,34 +89,39 @@ impl Failure {
     }
 }
 
-/// The reason, what happened, and what to do, with the endpoints where they matter.
+/// The reason, what happened, and what to do, with the endpoints where they matter. What the message
+/// says already is not said again.
 fn call_text(error: &Error) -> String {
-    let mut text = format!("error: {}  {}\n", error.reason_text(), error.message());
-    let mut line = |name: &str, value: &str| {
-        text.push_str(&format!("  {name:<12} {value}\n"));
-    };
+    let message = error.message();
+    let mut lines: Vec<(String, String)> = Vec::new();
+    let mut line = |name: &str, value: &str| lines.push((name.to_owned(), value.to_owned()));
     for fault in error.violations() {
-        line("field", &format!("{}: {}", fault.field, fault.description));
+        let text = format!("{}: {}", fault.field, fault.description);
+        if !message.contains(&fault.description) {
+            line("field", &text);
+        }
     }
     for (name, value) in error.metadata() {
-        if !matches!(name.as_str(), "applied" | "field" | "leader_endpoint" | "store_time") {
+        let known = matches!(name.as_str(), "applied" | "field" | "leader_endpoint" | "store_time");
+        if !known && !value.is_empty() && !message.contains(value.as_str()) {
             line(&name.replace('_', " "), value);
         }
     }
-    let unavailable = matches!(exit::of_error(error), exit::UNAVAILABLE | exit::UNKNOWN);
-    if unavailable {
+    if matches!(exit::of_error(error), exit::UNAVAILABLE | exit::UNKNOWN) {
         for (reached, name) in [(true, "reached"), (false, "not reached")] {
             for tried in error.tries().iter().filter(|tried| tried.reached == reached) {
                 line(name, &format!("{} ({})", tried.endpoint, tried.problem));
             }
         }
     }
-    if firstclaim_client::Reason::parse(error.reason_text()).is_some() {
+    if Reason::parse(error.reason_text()).is_some() {
         line("meaning", error.reason().meaning());
         line("what to do", error.reason().advice());
         line("more", &format!("firstclaim error explain {}", error.reason_text()));
     }
-    text
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let head = format!("error: {}  {message}\n", error.reason_text());
+    lines.iter().fold(head, |text, (name, value)| text + &format!("  {name:<width$}  {value}\n"))
 }
 
 /// An error with its causes.
@@ -135,7 +140,7 @@ pub(crate) fn describe(error: &dyn std::error::Error) -> String {
 }
 
 /// The texts of one reason, as `firstclaim error explain` prints them.
-pub(crate) fn explain(reason: firstclaim_client::Reason) -> String {
+pub(crate) fn explain(reason: Reason) -> String {
     format!("{}\n\n{}\n\nWhat to do: {}\n", reason.as_str(), reason.meaning(), reason.advice())
 }
 

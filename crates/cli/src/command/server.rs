@@ -95,7 +95,7 @@ pub(crate) async fn run(out: Output, args: Args) -> Result<u8, Failure> {
     telemetry::start(&config.log, filter.as_deref())
         .map_err(|error| Failure::usage(describe(&error)))?;
     firstclaim_server::set_build_id(BUILD_ID);
-    let server = Server::start(config).await.map_err(start_failure)?;
+    let server = Server::start(config).await.map_err(|error| start_failure(&error))?;
     tokio::select! {
         ended = server.stopped() => match ended {
             Ok(()) => Ok(exit::DONE),
@@ -109,11 +109,11 @@ pub(crate) async fn run(out: Output, args: Args) -> Result<u8, Failure> {
     }
 }
 
-fn start_failure(error: StartError) -> Failure {
-    match error {
-        StartError::Config(error) => Failure::usage(error.to_string()),
-        other => Failure::other(format!("start the server: {}", describe(&other))),
+fn start_failure(error: &StartError) -> Failure {
+    if let StartError::Config(faults) = error {
+        return Failure::usage(faults.to_string());
     }
+    Failure::other(format!("start the server: {}", describe(error)))
 }
 
 /// Waits for the terminal's or the service manager's wish to stop.
