@@ -17,7 +17,7 @@ const RECOVERS_WITHIN: Duration = Duration::from_secs(30);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killing_all_nodes_at_once_loses_nothing_that_was_acknowledged() {
     let seed = seed::take("all_killed").expect("take a seed");
-    let mut cluster = Cluster::start("all-killed").await.expect("start three nodes");
+    let mut cluster = Cluster::start("all-killed").await.unwrap_or_else(|fault| panic!("{fault}"));
     let raced = match story(&mut cluster, seed).await {
         Ok(raced) => raced,
         Err(fault) => panic!("{}", cluster.explain(&fault)),

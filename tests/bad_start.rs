@@ -24,7 +24,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_in_trouble_says_so_and_loses_nothing() {
-    let mut cluster = Cluster::start("bad-start").await.expect("start three nodes");
+    let mut cluster = Cluster::start("bad-start").await.unwrap_or_else(|fault| panic!("{fault}"));
     let mut trouble = Trouble { keys: BTreeSet::new(), told: 0, mended: 0 };
     if let Err(fault) = story(&mut cluster, &mut trouble).await {
         panic!("{}", cluster.explain(&fault));
@@ -132,43 +132,55 @@ impl Trouble {
         self.back(cluster).await
     }
 
-    /// Cut and flipped files of the log and of the state.
+    /// Cut and flipped files of the log and of the state, in the midst of work and after an orderly
+    /// stop: what was written last is in journals (`.log`), what was written before in tables (`.sst`).
     async fn damage(&mut self, cluster: &mut Cluster) -> Outcome<()> {
-        // So that the state has files besides its journal.
-        let mut operations = cluster.node(AT).operations();
-        let built = operations.trigger_snapshot(v1::TriggerSnapshotRequest {}).await;
-        built.map_err(|status| format!("build a snapshot: {}", status.message()))?;
-        let client = cluster.client()?;
-        for number in 0..RECORDS {
-            self.write(&client, format!("after-{number:04}")).await?;
-        }
-        readback::same_state(cluster).await?;
-        cluster.node_mut(AT).stop().await?;
         let data = cluster.node(AT).data.clone();
         let kept = data.with_extension("kept");
-        copy(&data, &kept)?;
-        for (part, extension) in [("raftlog", "log"), ("state", "log"), ("state", "sst")] {
-            for damage in [Damage::Cut, Damage::Flip] {
-                let files = files(&data.join(part), extension)?;
-                if files.is_empty() {
-                    return Err(format!("there are no .{extension} files in {part}").into());
-                }
-                for file in files {
-                    damage.done_to(&file)?;
-                }
-                let what = format!("{damage:?} {part}/*.{extension}");
-                let told = self.told_or_mended(cluster, part).await;
-                let told = told.map_err(|error| format!("{what}: {error}"))?;
-                if !told && part == "raftlog" {
-                    return Err(format!("{what}: the node went on with a damaged log").into());
-                }
-                fs::remove_dir_all(&data)?;
-                copy(&kept, &data)?;
-                self.back(cluster).await.map_err(|error| format!("after {what}: {error}"))?;
-                cluster.node_mut(AT).stop().await?;
+        let mut seen = BTreeSet::new();
+        for orderly in [false, true] {
+            let client = cluster.client()?;
+            for number in 0..RECORDS {
+                self.write(&client, format!("damage-{orderly}-{number:04}")).await?;
             }
+            readback::same_state(cluster).await?;
+            if orderly {
+                cluster.node_mut(AT).stop().await?;
+            } else {
+                cluster.node_mut(AT).kill();
+            }
+            copy(&data, &kept)?;
+            for (part, extension) in
+                [("raftlog", "log"), ("raftlog", "sst"), ("state", "log"), ("state", "sst")]
+            {
+                let files = files(&data.join(part), extension)?;
+                for damage in [Damage::Cut, Damage::Flip] {
+                    if files.is_empty() {
+                        continue;
+                    }
+                    seen.insert((part, extension));
+                    for file in &files {
+                        damage.done_to(file)?;
+                    }
+                    let what = format!("{damage:?} {part}/*.{extension}, orderly {orderly}");
+                    let told = self.told_or_mended(cluster, part).await;
+                    let told = told.map_err(|error| format!("{what}: {error}"))?;
+                    say(&format!("bad_start: {what}: {}", if told { "told" } else { "mended" }));
+                    if !told && part == "raftlog" {
+                        return Err(format!("{what}: the node went on with a damaged log").into());
+                    }
+                    fs::remove_dir_all(&data)?;
+                    copy(&kept, &data)?;
+                }
+            }
+            fs::remove_dir_all(&kept)?;
+            self.back(cluster).await?;
         }
-        self.back(cluster).await
+        let needed = [("raftlog", "log"), ("raftlog", "sst"), ("state", "sst")];
+        match needed.iter().find(|part| !seen.contains(*part)) {
+            Some(part) => Err(format!("there were no files of {part:?} to damage").into()),
+            None => Ok(()),
+        }
     }
 
     /// Starts a node on damaged files. It must end with an error that names them, or come to the same

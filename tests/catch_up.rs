@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use firstclaim_client::v1;
+use firstclaim_client::v1::claim_response::Outcome as Claimed;
+use firstclaim_client::{ClaimRequest, Completion, v1};
 use firstclaim_tests::cluster::{Cluster, Node};
 use firstclaim_tests::race::{self, NAMESPACE, TENANT, fingerprint};
 use firstclaim_tests::{Outcome, raw, readback, say};
@@ -21,7 +22,7 @@ const CATCHES_UP_WITHIN: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_catches_up_by_snapshot_and_says_the_same() {
-    let mut cluster = Cluster::start("catch-up").await.expect("start three nodes");
+    let mut cluster = Cluster::start("catch-up").await.unwrap_or_else(|fault| panic!("{fault}"));
     if let Err(fault) = story(&mut cluster).await {
         panic!("{}", cluster.explain(&fault));
     }
@@ -36,7 +37,7 @@ async fn story(cluster: &mut Cluster) -> Outcome<()> {
 
     let start = Instant::now();
     let from = cluster.node(leader).status().await?.last_log_index;
-    let keys = write(cluster.node(leader), from + ENTRIES + 1).await?;
+    let keys = write(cluster, leader, from + ENTRIES + 1).await?;
     let written = cluster.node(leader).status().await?.last_log_index - from;
     let took = start.elapsed().as_secs_f64();
     say(&format!("catch_up: {written} entries written, {keys} keys, {took:.1} s"));
@@ -74,29 +75,28 @@ fn key(number: u64) -> String {
 }
 
 /// Claims and completes until the log is that long. Returns how many keys were written.
-async fn write(leader: &Node, until: u64) -> Outcome<u64> {
+async fn write(cluster: &Cluster, at: usize, until: u64) -> Outcome<u64> {
+    let client = cluster.client()?;
     let mut callers = JoinSet::new();
     for caller in 0..CALLERS {
-        let mut claims = leader.claims();
-        let mut operations = leader.operations();
+        let client = client.clone();
+        let leader = cluster.node(at).endpoint();
         callers.spawn(async move {
             let mut keys = 0;
-            let words = |status: Status| status.message().to_owned();
             loop {
                 for _ in 0..100 {
                     let key = key(keys * CALLERS + caller);
-                    let claim = claim(&key, "writer");
-                    let answer = claims.claim(claim.clone()).await.map_err(words)?.into_inner();
-                    let Some(v1::claim_response::Outcome::Acquired(acquired)) = answer.outcome
-                    else {
+                    let request =
+                        ClaimRequest::new(TENANT, NAMESPACE, &key).fingerprint(fingerprint(&key));
+                    let answer = client.claim_once(&request).await?;
+                    let Some(Claimed::Acquired(acquired)) = answer.outcome else {
                         return Err(format!("{key} was not acquired: {:?}", answer.outcome).into());
                     };
-                    let complete = completion(claim, acquired.epoch);
-                    claims.complete(complete).await.map_err(words)?;
+                    let result = Completion::succeeded("text/plain", format!("paid {key}"));
+                    client.complete(&request.holder(acquired.epoch), result).await?;
                     keys += 1;
                 }
-                let status = operations.get_status(v1::GetStatusRequest {}).await.map_err(words)?;
-                if status.into_inner().last_log_index >= until {
+                if client.status_at(&leader).await?.last_log_index >= until {
                     return Outcome::Ok(keys);
                 }
             }
@@ -109,32 +109,15 @@ async fn write(leader: &Node, until: u64) -> Outcome<u64> {
     Ok(least * CALLERS)
 }
 
-fn claim(key: &str, attempt: &str) -> v1::ClaimRequest {
+fn reader(key: &str) -> v1::ClaimRequest {
     v1::ClaimRequest {
         tenant: TENANT.to_owned(),
         namespace: NAMESPACE.to_owned(),
         key: key.to_owned(),
-        attempt_id: attempt.to_owned(),
+        attempt_id: "reader".to_owned(),
         owner: "catch-up".to_owned(),
         fingerprints: vec![fingerprint(key)],
         ..v1::ClaimRequest::default()
-    }
-}
-
-fn completion(claim: v1::ClaimRequest, epoch: u64) -> v1::CompleteRequest {
-    let result = format!("{{\"paid\":\"{}\"}}", claim.key);
-    v1::CompleteRequest {
-        tenant: claim.tenant,
-        namespace: claim.namespace,
-        key: claim.key,
-        attempt_id: claim.attempt_id,
-        epoch,
-        disposition: v1::Disposition::Succeeded.into(),
-        result: Some(v1::Result {
-            content_type: "application/json".to_owned(),
-            body: Some(v1::result::Body::Inline(result.into_bytes())),
-            ..v1::Result::default()
-        }),
     }
 }
 
@@ -199,11 +182,11 @@ async fn record(node: &Node, key: &str) -> Outcome<Vec<u8>> {
 }
 
 async fn replay(node: &Node, key: &str) -> Outcome<Vec<u8>> {
-    let answer = node.claims().claim(claim(key, "reader")).await;
+    let answer = node.claims().claim(reader(key)).await;
     let answer =
         answer.map_err(|status| format!("claim {key}: {}", status.message()))?.into_inner();
     match answer.outcome {
-        Some(v1::claim_response::Outcome::Replay(mut replay)) => {
+        Some(Claimed::Replay(mut replay)) => {
             replay.age = None;
             Ok(replay.encode_to_vec())
         }

@@ -17,7 +17,7 @@ const RECOVERS_WITHIN: Duration = Duration::from_secs(30);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killing_the_leader_never_yields_two_first_claims() {
     let seed = seed::take("leader_kill").expect("take a seed");
-    let mut cluster = Cluster::start("leader-kill").await.expect("start three nodes");
+    let mut cluster = Cluster::start("leader-kill").await.unwrap_or_else(|fault| panic!("{fault}"));
     let raced = match story(&mut cluster, seed).await {
         Ok(raced) => raced,
         Err(fault) => panic!("{}", cluster.explain(&fault)),

@@ -57,7 +57,7 @@ struct Done {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn retentions_are_told_kept_and_outlive_the_leader() {
-    let mut cluster = Cluster::start("retention").await.expect("start three nodes");
+    let mut cluster = Cluster::start("retention").await.unwrap_or_else(|fault| panic!("{fault}"));
     if let Err(fault) = story(&mut cluster).await {
         panic!("{}", cluster.explain(&fault));
     }

@@ -398,7 +398,7 @@ pub fn channel(port: u16) -> Outcome<Channel> {
 /// The configuration of a node.
 #[must_use]
 pub fn configuration(id: u64, data: &Path, ports: &[Ports]) -> String {
-    let mut text = format!("[cluster]\nid = \"{CLUSTER_ID}\"\nexpected_rtt = \"20ms\"\n");
+    let mut text = format!("[cluster]\nid = \"{CLUSTER_ID}\"\nexpected_rtt = \"60ms\"\n");
     for ((member, ports), region) in (1_u64..).zip(ports).zip(REGIONS) {
         let Ports { grpc, peer, .. } = ports;
         text += &format!(

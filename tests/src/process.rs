@@ -131,12 +131,14 @@ impl Drop for Process {
 /// The last lines of a log, under a heading.
 #[must_use]
 pub fn tail(name: &str, log: &Path) -> String {
-    const LINES: usize = 25;
+    const LINES: usize = 20;
+    const CHARS: usize = 300;
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
-    let from = lines.len().saturating_sub(LINES);
-    format!("-- {name}, last lines of {}:\n{}", log.display(), lines[from..].join("\n"))
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    let cut: Vec<String> = last.iter().map(|line| line.chars().take(CHARS).collect()).collect();
+    format!("-- {name}, last lines of {}:\n{}", log.display(), cut.join("\n"))
 }
 
 /// Runs a child to its end.
