@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep};
 /// Where the nodes of `firstclaim dev` and of the example configurations take clients.
 const PORTS: [u16; 3] = [4360, 4370, 4380];
 const CONFIGS: [&str; 3] = ["eu-west", "us-east", "ap-south"];
+const CLAIM_SERVICE: &str = "firstclaim.v1.ClaimService";
 const READY_WITHIN: Duration = Duration::from_secs(40);
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 
@@ -64,10 +65,13 @@ fn the_readme_shows_the_service_and_skips_little() {
     for needed in ["firstclaim claim", "firstclaim complete", "firstclaim tenant set"] {
         assert!(run.iter().any(|command| command.contains(needed)), "no block runs `{needed}`");
     }
-    for call in ["ClaimService/Claim", "ClaimService/Complete"] {
-        let found =
-            run.iter().any(|command| command.contains("buf curl") && command.contains(call));
-        assert!(found, "no block calls {call} with a client that knows only the reflection");
+    // The client is a variable in one command, and called by it in others.
+    let reflected =
+        run.iter().any(|line| line.contains("buf curl") && line.contains(CLAIM_SERVICE));
+    assert!(reflected, "no block calls {CLAIM_SERVICE} with a client that knows only reflection");
+    for call in ["/Claim ", "/Complete "] {
+        let found = run.iter().any(|command| command.contains(call) && command.contains(" -d "));
+        assert!(found, "no block calls {call} with such a client");
     }
     for skipped in commands(true) {
         let may = ["make ", "firstclaim dev", "firstclaim server", "sudo "];
