@@ -79,7 +79,7 @@ fn keys() -> Vec<Case> {
 fn leases_and_fingerprints() -> Vec<Case> {
     let short = |claim: &mut v1::ClaimRequest| claim.fingerprints[0].digest = vec![1; 5];
     vec![
-        Case::of("lease", &["is 0", "1h"], with(|claim| claim.lease = seconds(0))),
+        Case::of("lease", &["is 0ms", "use 1s to"], with(|claim| claim.lease = seconds(0))),
         Case::of("lease", &["is negative"], with(|claim| claim.lease = seconds(-30))),
         Case::of("lease", &["is 1h 1s", "1h"], with(|c| c.lease = seconds(3_601))),
         Case::of("fingerprints", &["send"], with(|claim| claim.fingerprints.clear())),
