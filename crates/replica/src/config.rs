@@ -115,7 +115,7 @@ impl ReplicaConfig {
             snapshot_policy: SnapshotPolicy::LogsSinceLast(self.snapshots.every_entries),
             max_in_snapshot_log_to_keep: self.snapshots.entries_kept,
             purge_batch_size: PURGE_BATCH,
-            backoff: "100ms 200ms 400ms 800ms 2s".to_owned(),
+            backoff: "100ms 200ms ...1s".to_owned(),
             ..openraft::Config::default()
         };
         config.validate().map_err(|error| OpenError::Consensus { reason: error.to_string() })

@@ -286,25 +286,31 @@ impl Connection {
     /// Opens the stream of appends.
     async fn pipeline<S>(
         &self,
-        input: S,
+        mut input: S,
     ) -> Result<BoxStream<'static, Result<StreamAppendResult<TypeConfig>, Error>>, Error>
     where
         S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Send + Unpin + 'static,
     {
         let (from, to) = (self.peers.shared.node_id, self.target);
         let faults = self.peers.shared.faults.clone();
+        // openraft waits here after a failure, so the stream is opened only for a request.
+        let Some(first) = input.next().await else {
+            return Ok(Box::pin(futures::stream::empty()));
+        };
         if faults.is_cut(from, to) {
             return Err(self.lost());
         }
         // openraft ends the input to start over. Whatever else ends the answers is a failure.
         let done = Arc::new(AtomicBool::new(false));
         let end_of_input = Arc::clone(&done);
-        let requests = input.map(|request| wire::append_to(&request)).chain(
-            futures::stream::poll_fn(move |_| {
-                end_of_input.store(true, Ordering::Release);
-                Poll::Ready(None)
-            }),
-        );
+        let end = futures::stream::poll_fn(move |_| {
+            end_of_input.store(true, Ordering::Release);
+            Poll::Ready(None)
+        });
+        let requests = futures::stream::once(std::future::ready(first))
+            .chain(input)
+            .map(|request| wire::append_to(&request))
+            .chain(end);
         let requests = delayed(requests, faults.clone(), from, to)
             .take_until(Box::pin(faults.clone().until_cut(from, to)));
         let responses = self

@@ -54,7 +54,7 @@ impl Reads {
         let leader = self.raft.as_leader().map_err(not_leader)?;
         let (read_log_id, _) =
             self.raft.get_read_log_id(ReadPolicy::ReadIndex).await.map_err(read_error)?;
-        let applied = self.machine.progress().borrow().store_time;
+        let applied = self.machine.store_time();
         let stamp = self.stamper.stamp(&*self.clock, leader.term(), applied);
         Ok(Confirmed { read_log_id: *read_log_id.log_id(), store_time: stamp.max(applied) })
     }

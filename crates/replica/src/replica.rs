@@ -157,7 +157,9 @@ impl Replica {
 
     /// Starts what runs beside the consensus engine.
     fn start(&self, listener: TcpListener, service: Peer, admission: Arc<Admission>) {
-        self.spawn(serve(Arc::clone(&self.inner), listener, service));
+        // It ends by itself, so that it can close its connections.
+        let serving = tokio::spawn(serve(Arc::clone(&self.inner), listener, service));
+        self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(serving);
         self.spawn(watch_raft(Arc::clone(&self.inner)));
         self.spawn(keep_time(self.clone()));
         self.spawn(keep_confirming(Arc::clone(&self.inner)));
@@ -204,7 +206,7 @@ impl Replica {
             return Err(ProposeError::Stopping);
         }
         let leader = inner.raft.as_leader().map_err(not_leader)?;
-        let applied = inner.machine.progress().borrow().store_time;
+        let applied = inner.machine.store_time();
         let stamp = inner.stamper.stamp(&*inner.clock, leader.term(), applied);
         let payload = codec::encode_payload(stamp, &commands)
             .map_err(|reason| ProposeError::TooLarge { reason })?;
@@ -293,7 +295,7 @@ impl Replica {
     /// Store time in this node's state.
     #[must_use]
     pub fn store_time(&self) -> Timestamp {
-        self.inner.machine.progress().borrow().store_time
+        self.inner.machine.store_time()
     }
 
     /// The last store time that a leader has confirmed since this process started, and an instant
@@ -388,13 +390,13 @@ impl Replica {
         if let Err(error) = inner.raft.shutdown().await {
             tracing::warn!(%error, "the consensus engine did not stop cleanly");
         }
+        inner.service.close();
         let tasks: Vec<_> =
             inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
         let joined = tokio::time::timeout(CLOSE_TIMEOUT, futures::future::join_all(tasks)).await;
         if joined.is_err() {
             tracing::warn!("a task did not stop in time");
         }
-        inner.service.close();
         drop(inner.log.lock().unwrap_or_else(PoisonError::into_inner).take());
         let folder = inner.machine.close();
         let free = async {
@@ -433,7 +435,10 @@ async fn serve(inner: Arc<Inner>, listener: TcpListener, service: Peer) {
         .http2_keepalive_interval(Some(silence))
         .http2_keepalive_timeout(Some(silence))
         .add_service(service)
-        .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)))
+        .serve_with_incoming_shutdown(
+            TcpIncoming::from(listener).with_nodelay(Some(true)),
+            inner.stopping.clone().cancelled_owned(),
+        )
         .await;
     if let Err(error) = served {
         inner.fail(&format!("the listener for peers ended: {error}"));

@@ -33,10 +33,10 @@ fn free_addr() -> SocketAddr {
 impl Cluster {
     fn new(storage: impl Fn() -> Storage) -> Self {
         // `RUST_LOG=info` shows what the replicas say. Another test may have asked before.
-        let _ = tracing_subscriber::fmt()
+        let subscriber = tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-            .with_test_writer()
-            .try_init();
+            .with_test_writer();
+        drop(subscriber.try_init());
         let member = |id: u64| Member {
             region: format!("region-{id}"),
             peer_addr: free_addr().to_string(),

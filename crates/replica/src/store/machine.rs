@@ -86,6 +86,11 @@ impl Machine {
         self.disk.close()
     }
 
+    /// Store time in the state.
+    pub(crate) fn store_time(&self) -> Timestamp {
+        self.progress.borrow().store_time
+    }
+
     /// Follows how far the state has come.
     pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
@@ -128,16 +133,25 @@ impl Machine {
         let engine = generation.engine();
         in_view(engine, |read| {
             let (applied, _) = load_position(read, engine.path())?;
-            let mut hash = Sha256::new();
-            for table in Table::STATE {
-                hash_table(read, *table, &mut hash)?;
-            }
-            Ok((applied.map_or(0, |id| id.index), hash.finalize().into()))
+            Ok((applied.map_or(0, |id| id.index), hash_rows(read)?))
         })
     }
 }
 
-fn hash_table(read: &dyn Read, table: Table, hash: &mut Sha256) -> Result<(), StoreError> {
+/// A digest of all rows of a state.
+pub(crate) fn hash_rows<R: Read + ?Sized>(read: &R) -> Result<[u8; 32], StoreError> {
+    let mut hash = Sha256::new();
+    for table in Table::STATE {
+        hash_table(read, *table, &mut hash)?;
+    }
+    Ok(hash.finalize().into())
+}
+
+fn hash_table<R: Read + ?Sized>(
+    read: &R,
+    table: Table,
+    hash: &mut Sha256,
+) -> Result<(), StoreError> {
     let mut from = Vec::new();
     let end = after_prefix(&[]);
     loop {

@@ -3,6 +3,7 @@
 mod damage;
 mod engine_scripts;
 mod formats;
+mod overlay;
 mod power_cut;
 mod suite;
 
