@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use firstclaim_bench::{BenchConfig, Distribution, Work};
+use firstclaim_server::dev::{DevCluster, DevOptions, Ports};
 
+use super::dev::quiet_log;
 use crate::context::Context;
 use crate::failure::{Failure, describe};
 use crate::{duration, exit};
@@ -13,7 +15,8 @@ use crate::{duration, exit};
 #[command(after_help = "\
 The tenant and the namespace must exist; `firstclaim dev` has demo/payouts.
 Example:
-  firstclaim bench -t demo -n payouts --concurrency 64 --duration 10s")]
+  firstclaim bench -t demo -n payouts --concurrency 64 --duration 10s
+  firstclaim bench --dev --concurrency 256 --duplicate-ratio 0.5")]
 pub(crate) struct Args {
     /// Workers, each with one call under way
     #[arg(short, long, default_value_t = 64, value_name = "N")]
@@ -45,12 +48,28 @@ pub(crate) struct Args {
     /// Where all choices come from; another seed has other keys. Default: a new one
     #[arg(long)]
     seed: Option<u64>,
+    /// Start three regions in this process, on free ports, and measure those
+    #[arg(long)]
+    dev: bool,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+    if !args.dev {
+        return measure(context, args, context.endpoints()).await;
+    }
+    quiet_log()?;
+    let options = DevOptions { ports: Ports::Free, ..DevOptions::default() };
+    let cluster = DevCluster::start(&options).await;
+    let cluster = cluster.map_err(|error| Failure::other(describe(&error)))?;
+    let code = measure(context, args, cluster.endpoints()).await;
+    cluster.shutdown().await;
+    code
+}
+
+async fn measure(context: &Context, args: Args, endpoints: Vec<String>) -> Result<u8, Failure> {
     let default = BenchConfig::default();
     let config = BenchConfig {
-        endpoints: context.endpoints(),
+        endpoints,
         tenant: context.tenant(None).unwrap_or(default.tenant),
         namespace: context.namespace(None).unwrap_or(default.namespace),
         concurrency: args.concurrency,

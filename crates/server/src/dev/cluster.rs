@@ -22,6 +22,8 @@ use crate::config::{Listen, LogConfig};
 /// How long a start may take until a leader serves.
 const READY_WAIT: Duration = Duration::from_secs(30);
 const READY_PAUSE: Duration = Duration::from_millis(20);
+/// How long the removal of a temporary folder is tried.
+const REMOVE_WAIT: Duration = Duration::from_secs(2);
 /// The round trip on loopback that elections are timed by, before any delay.
 const LOOPBACK_RTT: Duration = Duration::from_millis(20);
 /// Ports of one node, and from one node to the next.
@@ -290,15 +292,30 @@ impl DevCluster {
         Duration::from_millis(self.nodes[&Region::EuWest].config().expected_rtt.0)
     }
 
-    /// Stops all nodes as an operator would, and removes a temporary data folder.
+    /// Stops all nodes at once, and removes a temporary data folder. What was acknowledged is on
+    /// the disks by then, so there is nothing to wait for.
     pub async fn shutdown(mut self) {
-        join_all(self.nodes.values_mut().map(Node::stop)).await;
-        if let DataFolder::Temporary(folder) = self.data {
-            let path = folder.path().to_owned();
-            if let Err(error) = folder.close() {
-                tracing::warn!(path = %path.display(), %error, "remove the temporary data folder");
+        let running = self.nodes.values_mut().filter(|node| node.is_running());
+        for ended in join_all(running.map(Node::kill)).await {
+            if let Err(error) = ended {
+                tracing::warn!(%error, "stop a node");
             }
         }
+        if let DataFolder::Temporary(folder) = &self.data {
+            remove(folder.path()).await;
+        }
+    }
+}
+
+/// Removes a folder, also while the last thread of a node still writes to it.
+async fn remove(path: &Path) {
+    let give_up = Instant::now() + REMOVE_WAIT;
+    while let Err(error) = std::fs::remove_dir_all(path) {
+        if Instant::now() >= give_up {
+            tracing::warn!(path = %path.display(), %error, "remove the temporary data folder");
+            return;
+        }
+        sleep(READY_PAUSE).await;
     }
 }
 

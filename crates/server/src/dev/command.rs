@@ -7,16 +7,17 @@ use super::options::parse_delay;
 use super::region::Region;
 
 /// What the commands are, for people.
-pub(super) const HELP: &str = "  status                     who leads, how far each node is
-  kill REGION                stop a node at once, as kill -9 would
-  start REGION               start it again on its data
-  cut REGION REGION          let nothing through between two regions
-  delay REGION REGION 40ms   delay every message between two regions
-  heal                       take all cuts away; delays stay
-  help                       this list
-  quit                       stop the cluster
-Regions: eu-west, us-east, ap-south.
-";
+pub(super) const HELP: &str = concat!(
+    "  status                     who leads, how far each node is\n",
+    "  kill REGION                stop a node at once, as kill -9 would\n",
+    "  start REGION               start it again on its data\n",
+    "  cut REGION REGION          let nothing through between two regions\n",
+    "  delay REGION REGION 40ms   delay every message between two regions\n",
+    "  heal                       take all cuts away; delays stay\n",
+    "  help                       this list\n",
+    "  quit                       stop the cluster\n",
+    "Regions: eu-west, us-east, ap-south.\n",
+);
 
 /// A line that was understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +112,9 @@ mod tests {
 
     #[test]
     fn every_command_of_the_help_is_a_command() {
-        for line in HELP.lines().filter(|line| line.starts_with("  ")) {
+        let lines: Vec<&str> = HELP.lines().filter(|line| line.starts_with("  ")).collect();
+        assert_eq!(lines.len(), 8);
+        for line in lines {
             let command = line.trim().split("  ").next().unwrap_or_default();
             let line = command.replacen("REGION", "eu-west", 1).replacen("REGION", "us-east", 1);
             assert!(line.parse::<Command>().is_ok(), "{line}");

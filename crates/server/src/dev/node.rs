@@ -107,21 +107,6 @@ impl Node {
         }
         Ok(())
     }
-
-    /// Stops the node as an operator would.
-    pub(super) async fn stop(&mut self) {
-        let Some(running) = self.running.take() else { return };
-        running.stop().await;
-    }
-}
-
-impl Running {
-    async fn stop(mut self) {
-        self.server.shutdown().await;
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
 }
 
 impl Drop for Running {

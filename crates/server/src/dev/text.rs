@@ -78,8 +78,7 @@ fn try_next(cluster: &DevCluster) -> String {
     let grpc = cluster.addresses(Region::EuWest).grpc;
     let http = cluster.addresses(Region::EuWest).http;
     format!(
-        "\
-Tenant demo is there, with the namespaces payouts and emails. Try, in another terminal:
+        "Tenant demo is there, with the namespaces payouts and emails. Try, in another terminal:
   firstclaim -E {grpc} -t demo -n payouts claim -K payout:1 --request 'pay 1'
   firstclaim -E {grpc} -t demo -n payouts get -K payout:1
   firstclaim -E {grpc} cluster status
