@@ -54,7 +54,7 @@ impl Schedule {
         for intent in 0..intents {
             schedule.intents.push(Intent {
                 key: format!("payout-{:04}", intent + 1),
-                cents: random.random_range(1_00..=500_00),
+                cents: random.random_range(100..=50_000),
             });
             for number in 1..=random.random_range(COPIES) {
                 let late = SPREAD.mul_f64(random.random());

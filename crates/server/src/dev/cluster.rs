@@ -245,7 +245,6 @@ impl DevCluster {
         self.node(region).start().await
     }
 
-    #[expect(clippy::missing_panics_doc, reason = "there is a node for every region")]
     fn node(&mut self, region: Region) -> &mut Node {
         self.nodes.get_mut(&region).expect("a node for every region")
     }

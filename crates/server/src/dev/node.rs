@@ -30,7 +30,8 @@ pub(super) struct Node {
 
 #[derive(Debug)]
 struct Running {
-    server: RunningServer,
+    /// Keeps the node up; its tasks live on the runtime.
+    _server: RunningServer,
     /// Always there until this is dropped.
     runtime: Option<Runtime>,
 }
@@ -78,7 +79,7 @@ impl Node {
             .build()?;
         let start = Server::start_with_faults(self.config.clone(), self.faults.clone());
         match runtime.spawn(start).await {
-            Ok(Ok(server)) => Ok(Running { server, runtime: Some(runtime) }),
+            Ok(Ok(server)) => Ok(Running { _server: server, runtime: Some(runtime) }),
             Ok(Err(error)) => {
                 runtime.shutdown_background();
                 Err(error.into())
