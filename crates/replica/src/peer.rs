@@ -109,12 +109,12 @@ impl Peer {
         let _alone = self
             .receiving
             .try_lock()
-            .map_err(|_| Status::unavailable("another snapshot is on its way in"))?;
+            .map_err(|_taken| Status::unavailable("another snapshot is on its way in"))?;
         let first = parts.message().await?.and_then(|part| part.part);
         let Some(Part::Header(header)) = first else {
             return Err(Status::invalid_argument("a snapshot must begin with a header"));
         };
-        let vote = wire::required_vote(header.vote.as_ref()).map_err(malformed)?;
+        let vote = wire::required_vote(header.vote.as_ref()).map_err(|error| malformed(&error))?;
         let manifest = header.manifest.unwrap_or_default();
         if manifest.cluster_id != self.cluster_id {
             return Err(Status::failed_precondition("the snapshot is of another cluster"));
@@ -141,7 +141,7 @@ fn stopping() -> Status {
     Status::unavailable("this node is stopping")
 }
 
-fn malformed(error: wire::Malformed) -> Status {
+fn malformed(error: &wire::Malformed) -> Status {
     Status::invalid_argument(error.to_string())
 }
 
@@ -173,7 +173,7 @@ impl PeerService for Peer {
         let responses = replica
             .raft
             .stream_append(Box::pin(requests))
-            .map(|result| result.map(wire::append_result_to).map_err(failed))
+            .map(|result| result.map(|result| wire::append_result_to(&result)).map_err(failed))
             .take_until(self.stopping.clone().cancelled_owned())
             .chain(end);
         Ok(Response::new(Box::pin(responses)))
@@ -184,10 +184,10 @@ impl PeerService for Peer {
         request: Request<proto::AppendRequest>,
     ) -> Result<Response<proto::AppendResponse>, Status> {
         let replica = self.admit(&request)?;
-        let request = wire::append_from(request.into_inner()).map_err(malformed)?;
+        let request = wire::append_from(request.into_inner()).map_err(|error| malformed(&error))?;
         let prev = request.prev_log_id;
         let response = replica.raft.append_entries(request).await.map_err(failed)?;
-        Ok(Response::new(wire::append_response_to(response, prev.as_ref())))
+        Ok(Response::new(wire::append_response_to(&response, prev.as_ref())))
     }
 
     async fn vote(
@@ -195,7 +195,8 @@ impl PeerService for Peer {
         request: Request<proto::VoteRequest>,
     ) -> Result<Response<proto::VoteResponse>, Status> {
         let replica = self.admit(&request)?;
-        let request = wire::vote_request_from(request.get_ref()).map_err(malformed)?;
+        let request =
+            wire::vote_request_from(request.get_ref()).map_err(|error| malformed(&error))?;
         let response = replica.raft.vote(request).await.map_err(failed)?;
         Ok(Response::new(wire::vote_response_to(&response)))
     }
@@ -205,7 +206,8 @@ impl PeerService for Peer {
         request: Request<proto::VoteRequest>,
     ) -> Result<Response<proto::VoteResponse>, Status> {
         let replica = self.admit(&request)?;
-        let request = wire::vote_request_from(request.get_ref()).map_err(malformed)?;
+        let request =
+            wire::vote_request_from(request.get_ref()).map_err(|error| malformed(&error))?;
         let response = replica.raft.pre_vote(request).await.map_err(failed)?;
         Ok(Response::new(wire::vote_response_to(&response)))
     }
@@ -224,7 +226,8 @@ impl PeerService for Peer {
     ) -> Result<Response<proto::TransferLeaderResponse>, Status> {
         let replica = self.admit(&request)?;
         let request = request.into_inner();
-        let from = wire::required_vote(request.from_leader.as_ref()).map_err(malformed)?;
+        let from =
+            wire::required_vote(request.from_leader.as_ref()).map_err(|error| malformed(&error))?;
         let last = request.last_log_id.as_ref().map(wire::log_id_from);
         let request = TransferLeaderRequest::new(from, request.to_node_id, last);
         let answer = replica.raft.handle_transfer_leader(request).await.map_err(failed)?;

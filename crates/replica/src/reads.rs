@@ -113,7 +113,7 @@ impl Reads {
         let reached = progress
             .wait_for(|progress| progress.last_applied.is_some_and(|id| id.index >= index))
             .await;
-        reached.map(|_| ()).map_err(|_| ProposeError::Stopping)
+        reached.map(|_| ()).map_err(|_closed| ProposeError::Stopping)
     }
 
     /// The last store time that a leader confirmed, and when it was asked for.

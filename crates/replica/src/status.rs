@@ -121,7 +121,7 @@ pub(crate) fn status_of(
         purged_index: index(&metrics.purged),
         snapshot_installs: machine.snapshot_installs(),
         store_time: progress.store_time,
-        quorum_ack_age_ms: metrics.last_quorum_acked.as_ref().map(|at| age_ms(at)),
+        quorum_ack_age_ms: metrics.last_quorum_acked.as_ref().map(age_ms),
         members: members_of(config, metrics),
         failure: metrics.running_state.as_ref().err().map(ToString::to_string),
     }
@@ -157,7 +157,7 @@ fn members_of(config: &ReplicaConfig, metrics: &RaftMetrics<TypeConfig>) -> Vec<
                 lag: match_index
                     .zip(metrics.last_log_index)
                     .map(|(at, last)| last.saturating_sub(at)),
-                contact_age_ms: contact.map(|at| age_ms(at)),
+                contact_age_ms: contact.map(age_ms),
             }
         })
         .collect()

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use firstclaim_proto::peer::v1 as proto;
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, StreamAppendError, StreamAppendResult,
@@ -105,7 +104,7 @@ pub(crate) fn entry_to(entry: &Entry) -> proto::Entry {
     use proto::entry::Payload as Wire;
     let payload = match &entry.payload {
         EntryPayload::Blank => Wire::Blank(proto::Blank {}),
-        EntryPayload::Normal(Payload(bytes)) => Wire::Normal(bytes.clone().into()),
+        EntryPayload::Normal(Payload(bytes)) => Wire::Normal(bytes.clone()),
         EntryPayload::Membership(members) => Wire::Membership(membership_to(members)),
     };
     proto::Entry { log_id: Some(log_id_to(&entry.log_id)), payload: Some(payload) }
@@ -116,7 +115,7 @@ pub(crate) fn entry_from(entry: proto::Entry) -> Result<Entry, Malformed> {
     let log_id = entry.log_id.as_ref().map(log_id_from).ok_or_else(|| missing("log_id"))?;
     let payload = match entry.payload.ok_or_else(|| missing("payload"))? {
         Wire::Blank(proto::Blank {}) => EntryPayload::Blank,
-        Wire::Normal(bytes) => EntryPayload::Normal(Payload(Bytes::from(bytes))),
+        Wire::Normal(bytes) => EntryPayload::Normal(Payload(bytes)),
         Wire::Membership(members) => EntryPayload::Membership(membership_from(members)?),
     };
     Ok(Entry { log_id, payload })
@@ -155,13 +154,13 @@ pub(crate) fn append_from(
     })
 }
 
-pub(crate) fn append_result_to(result: StreamAppendResult<TypeConfig>) -> proto::AppendResponse {
+pub(crate) fn append_result_to(result: &StreamAppendResult<TypeConfig>) -> proto::AppendResponse {
     use proto::append_response::Result as Wire;
     let result = match result {
-        Ok(Some(last)) => Wire::Partial(log_id_to(&last)),
+        Ok(Some(last)) => Wire::Partial(log_id_to(last)),
         Ok(None) => Wire::Success(proto::Blank {}),
-        Err(StreamAppendError::Conflict(at)) => Wire::Conflict(log_id_to(&at)),
-        Err(StreamAppendError::HigherVote(vote)) => Wire::HigherVote(vote_to(&vote)),
+        Err(StreamAppendError::Conflict(at)) => Wire::Conflict(log_id_to(at)),
+        Err(StreamAppendError::HigherVote(vote)) => Wire::HigherVote(vote_to(vote)),
     };
     proto::AppendResponse { result: Some(result) }
 }
@@ -179,7 +178,7 @@ pub(crate) fn append_result_from(
 }
 
 pub(crate) fn append_response_to(
-    response: AppendEntriesResponse<TypeConfig>,
+    response: &AppendEntriesResponse<TypeConfig>,
     prev: Option<&LogId>,
 ) -> proto::AppendResponse {
     use proto::append_response::Result as Wire;
@@ -187,9 +186,9 @@ pub(crate) fn append_response_to(
         AppendEntriesResponse::Success | AppendEntriesResponse::PartialSuccess(None) => {
             Wire::Success(proto::Blank {})
         }
-        AppendEntriesResponse::PartialSuccess(Some(last)) => Wire::Partial(log_id_to(&last)),
+        AppendEntriesResponse::PartialSuccess(Some(last)) => Wire::Partial(log_id_to(last)),
         AppendEntriesResponse::Conflict => Wire::Conflict(prev.map(log_id_to).unwrap_or_default()),
-        AppendEntriesResponse::HigherVote(vote) => Wire::HigherVote(vote_to(&vote)),
+        AppendEntriesResponse::HigherVote(vote) => Wire::HigherVote(vote_to(vote)),
     };
     proto::AppendResponse { result: Some(result) }
 }

@@ -1,6 +1,8 @@
 //! Three replicas in one process over real connections: they elect, replicate, lose a node and get
 //! it back.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where it finds something else")]
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;

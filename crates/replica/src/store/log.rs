@@ -230,7 +230,7 @@ impl LogStore {
     }
 
     fn send(&self, op: Op) -> io::Result<()> {
-        self.ops.send(op).map_err(|_| io::Error::other("the log writer has stopped"))
+        self.ops.send(op).map_err(|_closed| io::Error::other("the log writer has stopped"))
     }
 }
 
@@ -422,7 +422,7 @@ impl FlushGate {
             .wait_for(|flushed| *flushed >= number)
             .await
             .map(|_| ())
-            .map_err(|_| io::Error::other("the log writer has stopped"))
+            .map_err(|_closed| io::Error::other("the log writer has stopped"))
     }
 }
 

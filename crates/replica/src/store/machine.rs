@@ -35,6 +35,9 @@ use crate::wire;
 /// Rows hashed at a time.
 const ROWS_PER_READ: usize = 1024;
 
+/// Whom to tell, and what, once the batch is written.
+type Applying = (Option<ApplyResponder<TypeConfig>>, Applied);
+
 /// How far the state has come.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
@@ -266,10 +269,7 @@ fn check_log_end(
 }
 
 impl StateMachine {
-    fn apply_entries(
-        &mut self,
-        entries: Vec<EntryResponder>,
-    ) -> Result<Vec<(Option<ApplyResponder<TypeConfig>>, Applied)>, StoreError> {
+    fn apply_entries(&mut self, entries: Vec<EntryResponder>) -> Result<Vec<Applying>, StoreError> {
         let generation = self.machine.generation()?;
         let engine = generation.engine();
         let mut state = State::new(engine, engine.path());

@@ -96,17 +96,11 @@ fn family_options(purpose: Use) -> Options {
 }
 
 fn broken(action: &'static str, path: &Path, error: &rocksdb::Error) -> StoreError {
-    match error.kind() {
-        rocksdb::ErrorKind::Corruption => StoreError::Corrupt {
-            path: path.to_path_buf(),
-            what: format!("cannot {action}: {}", error.as_ref()),
-        },
-        _ => StoreError::Io {
-            action,
-            path: path.to_path_buf(),
-            source: std::io::Error::other(error.as_ref().to_owned()),
-        },
+    let path = path.to_path_buf();
+    if error.kind() == rocksdb::ErrorKind::Corruption {
+        return StoreError::Corrupt { path, what: format!("cannot {action}: {}", error.as_ref()) };
     }
+    StoreError::Io { action, path, source: std::io::Error::other(error.as_ref().to_owned()) }
 }
 
 type Cursor<'a> = DBRawIteratorWithThreadMode<'a, DB>;

@@ -247,11 +247,11 @@ impl Receiver {
     /// Takes the next bytes, which belong to one file.
     pub(crate) fn take(&mut self, data: &[u8]) -> Result<(), StoreError> {
         let Some(expected) = self.manifest.files.get(self.file) else {
-            return Err(self.damaged("there are more bytes than files".to_owned()));
+            return Err(self.damaged("there are more bytes than files"));
         };
         let path = self.partial.join(&expected.name);
         if self.bytes + data.len() as u64 > expected.bytes {
-            return Err(self.damaged(format!("{} is longer than it should be", expected.name)));
+            return Err(self.damaged(&format!("{} is longer than it should be", expected.name)));
         }
         let mut file = match self.open.take() {
             Some(file) => file,
@@ -271,7 +271,7 @@ impl Receiver {
                 break;
             }
             if self.crc != expected.crc32c {
-                return Err(self.damaged(format!(
+                return Err(self.damaged(&format!(
                     "the checksum of {} is {:08x} instead of {:08x}",
                     expected.name, self.crc, expected.crc32c
                 )));
@@ -292,12 +292,12 @@ impl Receiver {
     /// Ends the transfer.
     pub(crate) fn finish(mut self) -> Result<SnapshotDir, StoreError> {
         if self.file < self.manifest.files.len() {
-            return Err(self.damaged("the transfer ended early".to_owned()));
+            return Err(self.damaged("the transfer ended early"));
         }
         SnapshotDir::publish(&self.partial, std::mem::take(&mut self.manifest))
     }
 
-    fn damaged(&self, what: String) -> StoreError {
+    fn damaged(&self, what: &str) -> StoreError {
         StoreError::Corrupt {
             path: self.partial.clone(),
             what: format!("the received snapshot: {what}"),
