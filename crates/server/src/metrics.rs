@@ -35,9 +35,9 @@ pub const NAMES: &[&str] = &[
     "firstclaim_raft_committed_index",
     "firstclaim_raft_applied_index",
     "firstclaim_raft_apply_lag_entries",
-    "firstclaim_raft_peer_lag_entries",
     "firstclaim_raft_snapshot_index",
     "firstclaim_raft_snapshot_installs",
+    "firstclaim_raft_peer_lag_entries",
     "firstclaim_store_time_seconds",
 ];
 

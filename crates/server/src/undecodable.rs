@@ -46,7 +46,8 @@ fn fault(code: Code, message: &str) -> Option<Invalid> {
     Some(Invalid::new(path, format!("does not decode: {problem}"), fix))
 }
 
-/// `ClaimRequest.fingerprints: Fingerprint.scheme: why` names the field `fingerprints.scheme`.
+/// `Fingerprint.scheme: ClaimRequest.fingerprints: why` names the field `fingerprints.scheme`: prost
+/// notes the steps from the inside out.
 fn split(text: &str) -> (String, &str) {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -55,7 +56,7 @@ fn split(text: &str) -> (String, &str) {
         if message.is_empty() || step.contains(' ') {
             break;
         }
-        fields.push(field);
+        fields.insert(0, field);
         rest = after;
     }
     if fields.is_empty() { ("request".to_owned(), rest) } else { (fields.join("."), rest) }
