@@ -22,12 +22,9 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text
-        .bytes()
-        .filter(u8::is_ascii_hexdigit)
-        .map(|digit| (digit as char).to_digit(16).unwrap() as u8)
-        .collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let pairs = (0..digits.len()).step_by(2).map(|at| &digits[at..at + 2]);
+    pairs.map(|pair| u8::from_str_radix(pair, 16).expect("two digits")).collect()
 }
 
 /// Compares with the fixture, or writes a new one with `UPDATE_GOLDENFILES=1`. Returns its bytes.
