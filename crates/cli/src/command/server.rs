@@ -95,13 +95,18 @@ pub(crate) async fn run(out: Output, args: Args) -> Result<u8, Failure> {
     telemetry::start(&config.log, filter.as_deref())
         .map_err(|error| Failure::usage(describe(&error)))?;
     firstclaim_server::set_build_id(BUILD_ID);
-    let server = Server::start(config).await.map_err(|error| start_failure(&error))?;
+    // Listened for from the first moment on: a node answers calls before it has started for good.
+    let mut stop = std::pin::pin!(stop_signal());
+    let server = tokio::select! {
+        started = Server::start(config) => started.map_err(|error| start_failure(&error))?,
+        signal = &mut stop => return signal.map(|()| exit::DONE),
+    };
     tokio::select! {
         ended = server.stopped() => match ended {
             Ok(()) => Ok(exit::DONE),
             Err(error) => Err(Failure::other(describe(&error))),
         },
-        signal = stop_signal() => {
+        signal = &mut stop => {
             signal?;
             server.shutdown().await;
             Ok(exit::DONE)
