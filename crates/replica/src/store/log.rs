@@ -16,7 +16,7 @@
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::Stream;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
@@ -30,7 +30,7 @@ use crate::store::disk::LogDisk;
 use crate::store::engine::Engine;
 use crate::store::schema::{Table, log_end, log_index, log_key, meta};
 use crate::store::tail::Tail;
-use crate::store::writer::{self, Op};
+use crate::store::writer::{Op, Writer};
 use crate::wire;
 
 /// Rows read from the disk at a time.
@@ -40,7 +40,7 @@ const ROWS_PER_READ: usize = 1024;
 #[derive(Clone)]
 pub(crate) struct LogStore {
     shared: Arc<Shared>,
-    ops: mpsc::Sender<Op>,
+    writer: Arc<Writer>,
 }
 
 /// What the store, its readers and its writer have in common.
@@ -191,12 +191,12 @@ impl LogStore {
         let (flushed, _) = watch::channel(0);
         let state = State { tail: Tail::default(), vote, first, last, purged, appends: 0 };
         let shared = Arc::new(Shared { disk, state: Mutex::new(state), flushed });
-        let ops = writer::spawn(Arc::clone(&shared)).map_err(|source| StoreError::Io {
+        let writer = Writer::start(Arc::clone(&shared)).map_err(|source| StoreError::Io {
             action: "start the log writer",
             path,
             source,
         })?;
-        Ok(Self { shared, ops })
+        Ok(Self { shared, writer: Arc::new(writer) })
     }
 
     /// Another handle that reads entries.
@@ -230,7 +230,7 @@ impl LogStore {
     }
 
     fn send(&self, op: Op) -> io::Result<()> {
-        self.ops.send(op).map_err(|_closed| io::Error::other("the log writer has stopped"))
+        self.writer.send(op)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
@@ -43,15 +44,40 @@ enum Waiter {
     Other(oneshot::Sender<()>),
 }
 
-/// Starts the writer. It ends when all senders are gone.
-pub(crate) fn spawn(shared: Arc<Shared>) -> io::Result<mpsc::Sender<Op>> {
-    let (ops, queue) = mpsc::channel();
-    std::thread::Builder::new().name("log-writer".to_owned()).spawn(move || {
-        while let Ok(first) = queue.recv() {
-            write_group(&shared, gather(first, &queue));
+/// The way to the writer. Dropping it waits until the writer has written what is queued and has let go
+/// of the database: a process that ends while a database is open may be aborted by its threads.
+pub(crate) struct Writer {
+    /// None once the writer is told to end.
+    ops: Option<mpsc::Sender<Op>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start(shared: Arc<Shared>) -> io::Result<Self> {
+        let (ops, queue) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("log-writer".to_owned()).spawn(move || {
+            while let Ok(first) = queue.recv() {
+                write_group(&shared, gather(first, &queue));
+            }
+        })?;
+        Ok(Self { ops: Some(ops), thread: Some(thread) })
+    }
+
+    pub(crate) fn send(&self, op: Op) -> io::Result<()> {
+        let sent = self.ops.as_ref().is_some_and(|ops| ops.send(op).is_ok());
+        if sent { Ok(()) } else { Err(io::Error::other("the log writer has stopped")) }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.ops = None;
+        let own = std::thread::current().id();
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != own) {
+            // A panic of the writer has ended the process already.
+            drop(thread.join());
         }
-    })?;
-    Ok(ops)
+    }
 }
 
 /// Takes what else is queued, up to the size of a group.

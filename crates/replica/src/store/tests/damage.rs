@@ -103,8 +103,7 @@ mod rocksdb {
     async fn use_all(dir: &Path) -> Result<(u64, [u8; 32]), StoreError> {
         let mut store = open(dir, Storage::RocksDb)?;
         let (applied, _) = store.machine.state_hash()?;
-        let mut reader = store.log.reader();
-        let all = reader.try_get_log_entries(..).await;
+        let all = store.log.reader().try_get_log_entries(..).await;
         let all = all.map_err(|error| error.downcast::<StoreError>().expect("a store error"))?;
         assert_eq!(all.len() as u64, ENTRIES, "entries were lost without a word");
         let rest: Vec<_> =
