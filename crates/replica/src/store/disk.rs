@@ -20,6 +20,7 @@ const IDENTITY_FILE: &str = "IDENTITY";
 const LOCK_FILE: &str = "LOCK";
 const LOG_DIR: &str = "raftlog";
 const STATE_DIR: &str = "state";
+#[cfg(feature = "rocksdb")]
 const CURRENT_FILE: &str = "CURRENT";
 pub(crate) const SNAPSHOT_DIR: &str = "snapshot";
 pub(crate) const INCOMING_DIR: &str = "incoming";
@@ -44,6 +45,7 @@ pub struct MemoryDisk {
 #[derive(Debug)]
 struct MemoryState {
     current: Arc<Memory>,
+    number: u64,
     /// The index of the snapshot that the current state began with.
     installed: u64,
     staged: Option<Arc<Memory>>,
@@ -52,7 +54,7 @@ struct MemoryState {
 impl Default for MemoryDisk {
     fn default() -> Self {
         let current = Arc::new(Memory::new("memory/state"));
-        let state = MemoryState { current, installed: 0, staged: None };
+        let state = MemoryState { current, number: 0, installed: 0, staged: None };
         Self { log: Arc::new(Memory::new("memory/raftlog")), state: Arc::new(Mutex::new(state)) }
     }
 }
@@ -64,6 +66,7 @@ impl MemoryDisk {
         let state = self.state();
         let survivor = MemoryState {
             current: Arc::new(state.current.durable()),
+            number: state.number,
             installed: state.installed,
             staged: None,
         };
@@ -154,7 +157,10 @@ impl Disk {
                 let state = memory.state();
                 let engine = Arc::clone(&state.current);
                 check_format(&*engine, Table::System, system::FORMAT)?;
-                Ok((Generation::new(Box::new(engine), None, 0, self.lock()), state.installed))
+                Ok((
+                    Generation::new(Box::new(engine), None, state.number, self.lock()),
+                    state.installed,
+                ))
             }
         }
     }
@@ -202,6 +208,7 @@ impl Disk {
                 let mut state = memory.state();
                 if let Some(staged) = state.staged.take() {
                     state.current = staged;
+                    state.number = generation.number();
                     state.installed = installed;
                 }
                 Ok(())

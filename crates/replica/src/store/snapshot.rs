@@ -128,6 +128,7 @@ impl SnapshotDir {
     }
 
     /// Puts the files into another folder.
+    #[cfg(feature = "rocksdb")]
     pub(crate) fn copy_into(&self, dir: &Path) -> Result<(), StoreError> {
         for SnapshotFile { name, .. } in &self.manifest().files {
             let (from, to) = (self.path().join(name), dir.join(name));

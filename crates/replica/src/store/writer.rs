@@ -55,11 +55,12 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn start(shared: Arc<Shared>) -> io::Result<Self> {
         let (ops, queue) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("log-writer".to_owned()).spawn(move || {
-            while let Ok(first) = queue.recv() {
-                write_group(&shared, gather(first, &queue));
-            }
-        })?;
+        let thread =
+            std::thread::Builder::new().name("log-writer".to_owned()).spawn(move || {
+                while let Ok(first) = queue.recv() {
+                    write_group(&shared, gather(first, &queue));
+                }
+            })?;
         Ok(Self { ops: Some(ops), thread: Some(thread) })
     }
 

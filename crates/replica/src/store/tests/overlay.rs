@@ -27,7 +27,7 @@ const ENTRIES: usize = 300;
 const COMMANDS_MAX: usize = 6;
 
 /// An entry: its stamp's time, and its commands.
-type Batch = (u64, Vec<Command>);
+pub(super) type Batch = (u64, Vec<Command>);
 
 fn names(random: &mut StdRng) -> (TenantName, NamespaceName) {
     let tenant = format!("t{}", random.random_range(0..2));
@@ -135,7 +135,11 @@ fn apply(state: &mut State<'_>, index: u64, (time, commands): &Batch) -> Vec<Out
 }
 
 /// Applies entries to an engine, so many to a batch.
-fn run(engine: &dyn Engine, entries: &[Batch], per_batch: usize) -> (Vec<Vec<Outcome>>, [u8; 32]) {
+pub(super) fn run(
+    engine: &dyn Engine,
+    entries: &[Batch],
+    per_batch: usize,
+) -> (Vec<Vec<Outcome>>, [u8; 32]) {
     let mut outcomes = Vec::new();
     let mut index = 0;
     for chunk in entries.chunks(per_batch) {
@@ -150,7 +154,7 @@ fn run(engine: &dyn Engine, entries: &[Batch], per_batch: usize) -> (Vec<Vec<Out
 }
 
 /// Makes up entries. What was granted before decides who holds what, so they are applied as well.
-fn entries(seed: u64) -> Vec<Batch> {
+pub(super) fn entries(seed: u64) -> Vec<Batch> {
     let mut random = StdRng::seed_from_u64(seed);
     let engine = Memory::new("memory");
     let mut epochs = Vec::new();
