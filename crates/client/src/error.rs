@@ -6,31 +6,12 @@ use std::fmt;
 use std::time::Duration;
 
 use firstclaim_core::Reason;
+use firstclaim_proto::error::APPLIED;
+pub use firstclaim_proto::error::Applied;
 use tonic::{Code, ConnectError, Status};
 use tonic_types::StatusExt;
 
 use crate::config::ConfigError;
-
-/// Whether a failed call took effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Applied {
-    /// It did not, and it never will.
-    No,
-    /// It may have, or may yet. Repeat the same call with the same attempt id.
-    Maybe,
-    /// The log refused it. Asking again would only repeat that.
-    Decided,
-}
-
-impl fmt::Display for Applied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::No => "no",
-            Self::Maybe => "maybe",
-            Self::Decided => "decided",
-        })
-    }
-}
 
 /// One field that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,7 +154,7 @@ impl Error {
     pub(crate) fn from_status(status: &Status) -> Self {
         let details = status.get_error_details();
         let Some(info) = details.error_info() else { return Self::without_details(status) };
-        let applied = match info.metadata.get("applied").map(String::as_str) {
+        let applied = match info.metadata.get(APPLIED).map(String::as_str) {
             Some("no") => Applied::No,
             Some("decided") => Applied::Decided,
             Some(_) | None => Applied::Maybe,
@@ -337,13 +318,14 @@ fn sources<'a>(status: &'a Status) -> impl Iterator<Item = &'a (dyn StdError + '
 
 #[cfg(test)]
 mod tests {
+    use firstclaim_proto::error::DOMAIN;
     use tonic_types::ErrorDetails;
 
     use super::*;
 
     fn status(reason: &str, applied: &str) -> Status {
-        let metadata = [("applied".to_owned(), applied.to_owned())];
-        let details = ErrorDetails::with_error_info(reason, "firstclaim", metadata);
+        let metadata = [(APPLIED.to_owned(), applied.to_owned())];
+        let details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
         Status::with_error_details(Code::Unavailable, "the words", details)
     }
 

@@ -12,6 +12,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use firstclaim_core::Reason;
+use firstclaim_proto::error::LEADER_ENDPOINT;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
@@ -124,7 +125,7 @@ fn note(pool: &Pool, endpoint: &Endpoint, error: &Error) {
     }
     endpoint.failed();
     pool.forget_hint(&endpoint.name);
-    match error.metadata().get("leader_endpoint") {
+    match error.metadata().get(LEADER_ENDPOINT) {
         Some(leader) if *leader != endpoint.name && !leader.is_empty() => pool.hint(leader),
         Some(_) | None => {}
     }

@@ -1,6 +1,8 @@
 //! The names that an error goes by on the wire, for the server that writes them and the client that
 //! reads them: what `google.rpc.ErrorInfo` holds besides the reason. Semantics §7.
 
+use std::fmt;
+
 /// The domain of every ErrorInfo.
 pub const DOMAIN: &str = "firstclaim";
 
@@ -19,7 +21,7 @@ pub const EVIDENCE_KEPT: &str = "evidence_kept";
 pub const HOP_HEADER: &str = "firstclaim-hop";
 
 /// Whether a call that failed took effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Applied {
     /// It never reached the log, and never will: safe to send elsewhere.
     No,
@@ -44,5 +46,11 @@ impl Applied {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::No, Self::Maybe, Self::Decided].into_iter().find(|one| one.as_str() == text)
+    }
+}
+
+impl fmt::Display for Applied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use firstclaim_proto::error::HOP_HEADER;
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 
@@ -12,9 +13,6 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 /// The transport drops a call at its deadline, without a word about its effect. The answer has to
 /// leave this much earlier, or a tenth of the call's time if that is less.
 const ANSWER_MARGIN_MAX: Duration = Duration::from_millis(100);
-
-/// Marks a call that another node forwarded.
-pub(crate) const HOP_HEADER: &str = "firstclaim-hop";
 
 /// The frame of one call.
 #[derive(Clone, Debug)]

@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use firstclaim_core::{Invalid, Reason, Refusal, Timestamp};
+use firstclaim_proto::error::{APPLIED, LEADER_ENDPOINT, LEADER_REGION};
+pub(crate) use firstclaim_proto::error::{Applied, DOMAIN};
 use firstclaim_replica::{Fate, ProposeError};
 use tonic::{Code, Status};
 use tonic_types::{BadRequest, ErrorDetail, ErrorInfo, FieldViolation, RetryInfo, StatusExt as _};
 
 use crate::refusal;
-
-/// The domain of every reason.
-pub(crate) const DOMAIN: &str = "firstclaim";
 
 /// Field violations that one status carries: a status is a header, and headers are small.
 const VIOLATIONS_MAX: usize = 16;
@@ -25,27 +24,6 @@ const RETRY_SOON: Duration = Duration::from_millis(200);
 const RETRY_LOAD: Duration = Duration::from_millis(500);
 /// How soon to repeat a call that waits for all members.
 const RETRY_MEMBERS: Duration = Duration::from_secs(2);
-
-/// What the caller may conclude about the effect of its call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
-    /// It is not in the log and never will be.
-    No,
-    /// It may be, or may be yet.
-    Maybe,
-    /// It is, and the log refused it.
-    Decided,
-}
-
-impl Applied {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::No => "no",
-            Self::Maybe => "maybe",
-            Self::Decided => "decided",
-        }
-    }
-}
 
 /// Where the leader is, as far as the answering node knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +64,7 @@ impl Failure {
     pub(crate) fn with_leader(self, leader: Option<&LeaderHint>) -> Self {
         match leader {
             Some(hint) => {
-                self.with("leader_region", &hint.region).with("leader_endpoint", &hint.endpoint)
+                self.with(LEADER_REGION, &hint.region).with(LEADER_ENDPOINT, &hint.endpoint)
             }
             None => self,
         }
@@ -247,7 +225,7 @@ impl Failure {
     /// The status that leaves.
     pub(crate) fn into_status(self) -> Status {
         let mut metadata = self.metadata;
-        metadata.insert("applied".to_owned(), self.applied.as_str().to_owned());
+        metadata.insert(APPLIED.to_owned(), self.applied.as_str().to_owned());
         let mut details = vec![ErrorDetail::ErrorInfo(ErrorInfo {
             reason: self.reason.as_str().to_owned(),
             domain: DOMAIN.to_owned(),
