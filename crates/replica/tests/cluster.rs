@@ -152,6 +152,10 @@ async fn survives(storage: fn() -> Storage) {
 
     // A follower says who leads, and takes nothing on.
     let follower = (1..=3).find(|id| *id != leader).unwrap();
+    let mut leads = cluster.replicas[&follower].watch_leader();
+    let heard = leads.wait_for(|known| *known == Some(leader));
+    tokio::time::timeout(PATIENCE, heard).await.expect("the follower hears of no leader").unwrap();
+    cluster.converge().await;
     let error = tick(&cluster.replicas[&follower]).await.unwrap_err();
     assert_eq!(error.fate(), Fate::NotProposed);
     assert!(matches!(error, ProposeError::NotLeader { leader: Some((id, _)) } if id == leader));
