@@ -116,10 +116,10 @@ fn names_and_labels_are_checked() {
 #[test]
 fn leases_are_at_least_a_second() {
     let lease = |lease| claim_faults(|claim| claim.lease = lease);
-    assert_eq!(lease(secs(0)), ["lease is 0 ms"]);
+    assert_eq!(lease(secs(0)), ["lease is 0ms"]);
     assert_eq!(lease(secs(-1)), ["lease is negative (-1 s, 0 ns)"]);
     assert_eq!(lease(Some(Duration { seconds: 0, nanos: -1 })), ["lease is negative (0 s, -1 ns)"]);
-    assert_eq!(lease(Some(Duration { seconds: 0, nanos: 999_999_999 })), ["lease is 999 ms"]);
+    assert_eq!(lease(Some(Duration { seconds: 0, nanos: 999_999_999 })), ["lease is 999ms"]);
     assert_eq!(
         lease(Some(Duration { seconds: 1, nanos: 1_000_000_000 })),
         ["lease has 1000000000 ns"]
@@ -174,7 +174,7 @@ fn a_holder_names_its_epoch_and_what_it_knows() {
         key: "k".to_owned(),
         ..v1::RenewRequest::default()
     }));
-    assert_eq!(told, ["attempt_id is empty", "epoch is 0", "lease is 0 ms"]);
+    assert_eq!(told, ["attempt_id is empty", "epoch is 0", "lease is 0ms"]);
     let told =
         faults(holder::read_complete(v1::CompleteRequest { disposition: 0, ..a_completion() }));
     assert_eq!(told, ["disposition is not set"]);
