@@ -98,8 +98,9 @@ pub(crate) async fn run(out: Output, args: Args) -> Result<u8, Failure> {
     // Listened for from the first moment on: a node answers calls before it has started for good.
     let mut stop = std::pin::pin!(stop_signal());
     let server = tokio::select! {
-        started = Server::start(config) => started.map_err(|error| start_failure(&error))?,
+        biased;
         signal = &mut stop => return signal.map(|()| exit::DONE),
+        started = Server::start(config) => started.map_err(|error| start_failure(&error))?,
     };
     tokio::select! {
         ended = server.stopped() => match ended {
