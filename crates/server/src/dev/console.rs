@@ -141,3 +141,64 @@ fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Ports;
+    use super::{DevOptions, Input, run};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_cluster_obeys_its_lines_and_leaves_nothing_behind() {
+        let options = DevOptions { ports: Ports::Free, ..DevOptions::default() };
+        let lines = [
+            "kill us-east",
+            "kill us-east",
+            "status",
+            "start us-east",
+            "cut eu-west us-east",
+            "delay eu-west ap-south 500ms",
+            "status",
+            "heal",
+            "dance",
+            "quit",
+        ];
+        let mut out = Vec::new();
+        run(&options, Input::lines(&lines), &mut out, std::future::pending()).await.unwrap();
+        let told = String::from_utf8(out).unwrap();
+        for words in [
+            "firstclaim 0.",
+            "eu-west     n1     ",
+            "us-east is down",
+            "the node of us-east is not running",
+            "us-east     n2     down",
+            "us-east is up",
+            "eu-west <-> us-east: cut",
+            "longer than the 20 ms",
+            "eu-west <-> ap-south: 500 ms each way",
+            "no cuts",
+            "no command is called `dance`",
+            "is removed",
+        ] {
+            assert!(told.contains(words), "{words} is missing in:\n{told}");
+        }
+        let folder = told.split("data in ").nth(1).and_then(|rest| rest.split(',').next());
+        assert!(!std::path::Path::new(folder.unwrap()).exists(), "{folder:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn data_that_is_kept_is_there_at_the_next_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = DevOptions {
+            ports: Ports::Free,
+            data_dir: Some(folder.path().to_owned()),
+            ..DevOptions::default()
+        };
+        for _ in 0..2 {
+            let mut out = Vec::new();
+            let lines = Input::lines(&["quit"]);
+            run(&options, lines, &mut out, std::future::pending()).await.unwrap();
+            let told = String::from_utf8(out).unwrap();
+            assert!(told.contains("is kept"), "{told}");
+        }
+    }
+}
