@@ -121,6 +121,7 @@ fn tenants() -> Vec<Case> {
     ]
 }
 
+/// Reported elsewhere: case 2, case 55, case 56.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_requests_are_refused_by_name_and_leave_nothing_behind() {
     let cluster = Cluster::start("bad-input").await.unwrap_or_else(|fault| panic!("{fault}"));

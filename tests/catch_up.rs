@@ -20,6 +20,7 @@ const CALLERS: u64 = 8;
 const SAMPLES: u64 = 1_000;
 const CATCHES_UP_WITHIN: Duration = Duration::from_secs(60);
 
+/// Reported elsewhere: case 38.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_catches_up_by_snapshot_and_says_the_same() {
     let mut cluster = Cluster::start("catch-up").await.unwrap_or_else(|fault| panic!("{fault}"));

@@ -14,6 +14,7 @@ const KILLS: u64 = 6;
 const LANES: u64 = 12;
 const RECOVERS_WITHIN: Duration = Duration::from_secs(30);
 
+/// Reported elsewhere: case 65, case 67, case 73, case 74.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killing_the_leader_never_yields_two_first_claims() {
     let seed = seed::take("leader_kill").expect("take a seed");

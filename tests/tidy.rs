@@ -2,8 +2,10 @@
 //!
 //! Each rule is a pure function over text and is proven on a bad sample, because a check that cannot
 //! fail is worse than none. Rules about single files are in `tidy/files.rs`, rules about crates and
-//! their dependencies in `tidy/crates.rs`.
+//! their dependencies in `tidy/crates.rs`, the table of reported faults in `tidy/cases.rs`.
 
+#[path = "tidy/cases.rs"]
+mod cases;
 #[path = "tidy/crates.rs"]
 mod crates;
 #[path = "tidy/files.rs"]
@@ -18,6 +20,7 @@ fn the_tree_is_tidy() {
     let tree = Tree::read(&firstclaim_tests::binary::repository()).expect("read the repository");
     let mut faults = files::faults(&tree);
     faults.extend(crates::faults(&tree));
+    faults.extend(cases::faults(&tree));
     assert!(
         faults.is_empty(),
         "{} faults in {} files:\n{}",

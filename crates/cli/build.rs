@@ -1,5 +1,6 @@
 //! Bakes the identity of the source tree into the binary, as `FIRSTCLAIM_BUILD_ID`.
 
+use std::env;
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,7 +9,8 @@ use std::path::Path;
 mod build_id;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    // As it is now: a target folder may be shared by several copies of the tree.
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
     let mut out = io::stdout().lock();
     for source in build_id::SOURCES {
         writeln!(out, "cargo::rerun-if-changed={}", root.join(source).display())?;

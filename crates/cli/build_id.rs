@@ -45,9 +45,9 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         return Ok(());
     }
     for entry in fs::read_dir(path).map_err(|error| naming(path, &error))? {
-        let entry = entry?;
+        let entry = entry.map_err(|error| naming(path, &error))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.file_type()?.is_dir() {
+        if entry.file_type().map_err(|error| naming(&entry.path(), &error))?.is_dir() {
             if !name.starts_with('.') && !SKIPPED.contains(&name.as_str()) {
                 collect(&entry.path(), files)?;
             }

@@ -7,9 +7,10 @@ use std::{env, fs};
 use protox::prost::Message as _;
 
 /// What clients may see, and what reflection serves.
-const PUBLIC: [&str; 4] = [
+const PUBLIC: [&str; 5] = [
     "firstclaim/v1/types.proto",
     "firstclaim/v1/claim_service.proto",
+    "firstclaim/v1/record_service.proto",
     "firstclaim/v1/tenant_service.proto",
     "firstclaim/v1/cluster_service.proto",
 ];

@@ -5,11 +5,13 @@
 //! * [`race`] lets workers at all nodes race for keys and writes down every call in a [`history`];
 //!   [`check`] says what is wrong with one. [`readback`] asks the nodes themselves, and [`verdict`]
 //!   does it all.
+//! * [`cli`] runs the command line as a program does.
 //! * [`raw`] sends and receives bytes that no client of ours would.
 //! * [`document`] runs the console blocks of a page as they stand there.
 
 pub mod binary;
 pub mod check;
+pub mod cli;
 pub mod cluster;
 pub mod document;
 pub mod history;

@@ -303,6 +303,7 @@ impl Worker {
                     body: Some(v1::result::Body::Inline(result.clone())),
                     ..v1::Result::default()
                 }),
+                ..v1::CompleteRequest::default()
             };
             let mut service = self.service();
             let send = async move {

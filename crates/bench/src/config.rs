@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use firstclaim_client::limits;
 use serde::{Serialize, Serializer};
 
 /// Most workers of one run.
@@ -14,6 +15,8 @@ pub(crate) const DURATION_MAX: Duration = Duration::from_secs(3600);
 pub(crate) const OPERATIONS_MAX: u64 = 50_000_000;
 /// Most distinct keys that `uniform` and `zipf` draw from; a table of this size is kept in memory.
 pub(crate) const KEYS_MAX: u64 = 1_000_000;
+/// Most keys of one batch.
+pub(crate) const BATCH_SIZE_MAX: usize = limits::BATCH_ITEMS_MAX;
 /// Most result bytes of one completion.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 
@@ -63,6 +66,10 @@ pub enum Work {
     Claim,
     /// Claims, and completes what it acquired.
     ClaimAndComplete,
+    /// Claims, records one effect, and completes with its settlement.
+    Effects(Journal),
+    /// Claims many keys in one call, and completes in one call what it acquired.
+    Batch,
 }
 
 impl fmt::Display for Work {
@@ -70,6 +77,110 @@ impl fmt::Display for Work {
         out.write_str(match self {
             Self::Claim => "claim",
             Self::ClaimAndComplete => "claim + complete",
+            Self::Effects(Journal::Apart) => "claim + record effect + complete",
+            Self::Effects(Journal::InClaim) => "claim with effect + complete",
+            Self::Effects(Journal::Both) => "claim, effect apart or in it, complete",
+            Self::Batch => "claim batch + complete batch",
+        })
+    }
+}
+
+/// When an effect is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Journal {
+    /// By a call of its own, after the claim.
+    Apart,
+    /// By the claim.
+    InClaim,
+    /// In turns, so that both are measured under the same load.
+    Both,
+}
+
+impl FromStr for Journal {
+    type Err = BenchError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "apart" => Ok(Self::Apart),
+            "in-claim" => Ok(Self::InClaim),
+            "both" => Ok(Self::Both),
+            other => Err(BenchError::invalid(
+                "journal",
+                format!("is `{other}`; use apart, in-claim or both"),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Journal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Apart => "apart",
+            Self::InClaim => "in-claim",
+            Self::Both => "both",
+        })
+    }
+}
+
+/// A named load, for those who do not want to put one together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// First claims, each completed.
+    Claims,
+    /// Nine of ten deliveries are repeats.
+    Duplicates,
+    /// Every intent has one recorded effect.
+    Effects,
+    /// Many intents a call.
+    Batch,
+}
+
+impl Workload {
+    /// Share of repeats, unless one is named.
+    #[must_use]
+    pub fn duplicate_ratio(self) -> f64 {
+        match self {
+            Self::Duplicates => 0.9,
+            Self::Claims | Self::Effects | Self::Batch => 0.0,
+        }
+    }
+
+    /// What is done with a key.
+    #[must_use]
+    pub fn work(self, journal: Journal) -> Work {
+        match self {
+            Self::Claims | Self::Duplicates => Work::ClaimAndComplete,
+            Self::Effects => Work::Effects(journal),
+            Self::Batch => Work::Batch,
+        }
+    }
+}
+
+impl FromStr for Workload {
+    type Err = BenchError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "claims" => Ok(Self::Claims),
+            "duplicates" => Ok(Self::Duplicates),
+            "effects" => Ok(Self::Effects),
+            "batch" => Ok(Self::Batch),
+            other => Err(BenchError::invalid(
+                "workload",
+                format!("is `{other}`; use claims, duplicates, effects or batch"),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Claims => "claims",
+            Self::Duplicates => "duplicates",
+            Self::Effects => "effects",
+            Self::Batch => "batch",
         })
     }
 }
@@ -93,7 +204,9 @@ pub struct BenchConfig {
     pub duplicate_ratio: f64,
     /// What is done with a key.
     pub work: Work,
-    /// Bytes of the stored result.
+    /// Keys of one batch.
+    pub batch_size: usize,
+    /// Bytes of the stored result, and of an effect's request.
     pub payload_bytes: usize,
     /// Load before the measurement.
     #[serde(rename = "warm_up_seconds", serialize_with = "as_seconds")]
@@ -125,6 +238,7 @@ impl Default for BenchConfig {
             keys: 100_000,
             duplicate_ratio: 0.0,
             work: Work::ClaimAndComplete,
+            batch_size: 100,
             payload_bytes: 64,
             warm_up: Duration::from_secs(2),
             duration: Duration::from_secs(10),
@@ -157,10 +271,7 @@ impl BenchConfig {
             let problem = format!("is {}; use 0 to 1", self.duplicate_ratio);
             return Err(BenchError::invalid("duplicate-ratio", problem));
         }
-        if self.payload_bytes > PAYLOAD_BYTES_MAX {
-            let problem = format!("is {}; use at most {PAYLOAD_BYTES_MAX}", self.payload_bytes);
-            return Err(BenchError::invalid("payload-bytes", problem));
-        }
+        self.check_size()?;
         if self.duration.is_zero() || self.duration > DURATION_MAX {
             let problem = format!("is {:?}; use up to {DURATION_MAX:?}", self.duration);
             return Err(BenchError::invalid("duration", problem));
@@ -175,6 +286,26 @@ impl BenchConfig {
         }
         if self.timeout.is_zero() {
             return Err(BenchError::invalid("timeout", "is 0; use at least 1ms"));
+        }
+        Ok(())
+    }
+
+    /// Checks how much one call carries.
+    fn check_size(&self) -> Result<(), BenchError> {
+        if !(1..=BATCH_SIZE_MAX).contains(&self.batch_size) {
+            let problem = format!("is {}; use 1 to {BATCH_SIZE_MAX}", self.batch_size);
+            return Err(BenchError::invalid("batch-size", problem));
+        }
+        let most = match self.work {
+            Work::Claim | Work::ClaimAndComplete => PAYLOAD_BYTES_MAX,
+            Work::Effects(_) => limits::EFFECT_REQUEST_BYTES_MAX,
+            // All results of a batch travel in one message; the rest of it needs room too.
+            Work::Batch => limits::CLIENT_MESSAGE_BYTES_MAX / 2 / self.batch_size,
+        };
+        let most = most.min(PAYLOAD_BYTES_MAX);
+        if self.payload_bytes > most {
+            let problem = format!("is {}; use at most {most} with this load", self.payload_bytes);
+            return Err(BenchError::invalid("payload-bytes", problem));
         }
         Ok(())
     }
@@ -211,7 +342,7 @@ impl BenchError {
 
 #[cfg(test)]
 mod tests {
-    use super::{BenchConfig, Distribution, Duration};
+    use super::{BenchConfig, Distribution, Duration, Journal, Work, Workload};
 
     fn config() -> BenchConfig {
         BenchConfig { endpoints: vec!["http://127.0.0.1:1".to_owned()], ..BenchConfig::default() }
@@ -234,6 +365,10 @@ mod tests {
             (BenchConfig { duplicate_ratio: 1.1, ..config() }, "duplicate-ratio"),
             (BenchConfig { duplicate_ratio: f64::NAN, ..config() }, "duplicate-ratio"),
             (BenchConfig { payload_bytes: 1 << 21, ..config() }, "payload-bytes"),
+            (BenchConfig { batch_size: 0, ..config() }, "batch-size"),
+            (BenchConfig { batch_size: 501, ..config() }, "batch-size"),
+            (effects(16 * 1024 + 1), "payload-bytes"),
+            (batch(500, 8 * 1024), "payload-bytes"),
             (BenchConfig { duration: Duration::ZERO, ..config() }, "duration"),
             (BenchConfig { duration: Duration::from_secs(3601), ..config() }, "duration"),
             (BenchConfig { warm_up: Duration::from_secs(3601), ..config() }, "warm-up"),
@@ -244,6 +379,28 @@ mod tests {
             let error = config.check().unwrap_err().to_string();
             assert!(error.starts_with(field), "{error} should name {field}");
         }
+    }
+
+    fn effects(payload_bytes: usize) -> BenchConfig {
+        BenchConfig { work: Work::Effects(Journal::Both), payload_bytes, ..config() }
+    }
+
+    fn batch(batch_size: usize, payload_bytes: usize) -> BenchConfig {
+        BenchConfig { work: Work::Batch, batch_size, payload_bytes, ..config() }
+    }
+
+    #[test]
+    fn workloads_are_spelled_as_they_are_printed() {
+        use Workload::{Batch, Claims, Duplicates, Effects};
+        for workload in [Claims, Duplicates, Effects, Batch] {
+            assert_eq!(workload.to_string().parse::<Workload>().unwrap(), workload);
+        }
+        for journal in [Journal::Apart, Journal::InClaim, Journal::Both] {
+            assert_eq!(journal.to_string().parse::<Journal>().unwrap(), journal);
+        }
+        assert!("batches".parse::<Workload>().is_err() && "in".parse::<Journal>().is_err());
+        assert!(Duplicates.duplicate_ratio() > 0.5);
+        assert_eq!(Effects.work(Journal::Apart), Work::Effects(Journal::Apart));
     }
 
     #[test]

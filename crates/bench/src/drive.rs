@@ -3,22 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use firstclaim_client::v1::claim_response::Outcome;
-use firstclaim_client::v1::{AcquiredKind, ClaimResponse, PendingReason};
-use firstclaim_client::{ClaimRequest, Client, ClientConfig, Completion, Error, fingerprint};
+use firstclaim_client::{Client, ClientConfig};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::config::{BenchConfig, BenchError, Work};
+use crate::config::{BenchConfig, BenchError};
 use crate::keys::{KeySpace, Keys};
 use crate::report::Report;
 use crate::tally::Tally;
+use crate::worker::{self, Worker};
 
 /// Workers that share one set of connections.
 const WORKERS_PER_CLIENT: usize = 64;
-/// Names how the request of a key is made, so that all workers agree on its fingerprint.
-const SCHEME: &str = "bench/1";
-const CONTENT_TYPE: &str = "application/octet-stream";
 
 /// Runs the load and returns its figures.
 ///
@@ -36,14 +32,9 @@ pub async fn run(config: BenchConfig) -> Result<Report, BenchError> {
     let clock = Clock::start(&config);
     let mut workers = JoinSet::new();
     for number in 0..config.concurrency {
-        let worker = Worker {
-            client: clients[number % clients.len()].clone(),
-            owner: format!("bench-{:016x}-{number}", config.seed),
-            keys: Keys::new(Arc::clone(&space), &config, number as u64),
-            config: config.clone(),
-            payload: vec![b'x'; config.payload_bytes],
-            tally: Tally::default(),
-        };
+        let client = clients[number % clients.len()].clone();
+        let keys = Keys::new(Arc::clone(&space), &config, number as u64);
+        let worker = Worker::new(client, keys, &config, number);
         workers.spawn(worker.run(clock.clone()));
     }
     let mut sum = Tally::default();
@@ -69,21 +60,16 @@ fn clients(config: &BenchConfig) -> Result<Vec<Client>, BenchError> {
 
 async fn probe(client: &Client, config: &BenchConfig) -> Result<(), BenchError> {
     let key = format!("bench-{:016x}-probe", config.seed);
-    let request = request(config, &key).owner("bench-probe");
+    let request = worker::request(config, &key).owner("bench-probe");
     match client.claim_once(&request).await {
         Ok(_answer) => Ok(()),
         Err(error) => Err(BenchError::FirstCall(error.into())),
     }
 }
 
-fn request(config: &BenchConfig, key: &str) -> ClaimRequest {
-    ClaimRequest::new(&config.tenant, &config.namespace, key)
-        .fingerprint(fingerprint::sha256(SCHEME, key.as_bytes()))
-}
-
 /// When to measure and when to stop; the same for all workers.
 #[derive(Clone, Debug)]
-struct Clock {
+pub(crate) struct Clock {
     measure_from: Instant,
     end: Instant,
     operations_left: Arc<AtomicU64>,
@@ -99,112 +85,16 @@ impl Clock {
         }
     }
 
-    /// Takes one operation from the budget of the run; false when time or budget is used up.
-    fn goes_on(&self) -> bool {
-        let took =
-            self.operations_left
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+    /// Takes operations from the budget of the run; false when time or budget is used up.
+    pub(crate) fn goes_on(&self, operations: usize) -> bool {
+        let take = |left: u64| left.checked_sub(operations as u64);
+        let took = self.operations_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
         took.is_ok() && Instant::now() < self.end
     }
 
     /// Whether a call that began then and has ended now belongs to the measured time.
-    fn measures(&self, began: Instant, ended: Instant) -> bool {
+    pub(crate) fn measures(&self, began: Instant, ended: Instant) -> bool {
         began >= self.measure_from && ended <= self.end
-    }
-}
-
-/// One of the concurrent callers.
-struct Worker {
-    client: Client,
-    owner: String,
-    keys: Keys,
-    config: BenchConfig,
-    payload: Vec<u8>,
-    tally: Tally,
-}
-
-impl Worker {
-    async fn run(mut self, clock: Clock) -> Tally {
-        while clock.goes_on() {
-            let key = self.keys.next();
-            let request = request(&self.config, &key).owner(self.owner.as_str());
-            if let Some(epoch) = self.claim(&request, &clock).await
-                && self.config.work == Work::ClaimAndComplete
-            {
-                self.complete(&request, epoch, &clock).await;
-            }
-        }
-        self.tally
-    }
-
-    /// Claims, and returns the epoch if it acquired.
-    async fn claim(&mut self, request: &ClaimRequest, clock: &Clock) -> Option<u64> {
-        let began = Instant::now();
-        let answer = self.client.claim_once(request).await;
-        let ended = Instant::now();
-        let measured = clock.measures(began, ended);
-        match answer {
-            Ok(answer) => {
-                if measured {
-                    self.tally.claimed(outcome(&answer), ended - began);
-                }
-                match answer.outcome {
-                    Some(Outcome::Acquired(acquired)) => Some(acquired.epoch),
-                    Some(Outcome::Replay(_) | Outcome::Pending(_) | Outcome::Unresolved(_))
-                    | None => None,
-                }
-            }
-            Err(error) => {
-                self.failed("claim", &error, measured);
-                None
-            }
-        }
-    }
-
-    async fn complete(&mut self, request: &ClaimRequest, epoch: u64, clock: &Clock) {
-        let completion = Completion::succeeded(CONTENT_TYPE, self.payload.clone());
-        let began = Instant::now();
-        let answer = self.client.complete(&request.holder(epoch), completion).await;
-        let ended = Instant::now();
-        let measured = clock.measures(began, ended);
-        match answer {
-            Ok(_stored) => {
-                if measured {
-                    self.tally.completed(ended - began);
-                }
-            }
-            Err(error) => self.failed("complete", &error, measured),
-        }
-    }
-
-    fn failed(&mut self, call: &str, error: &Error, measured: bool) {
-        if measured {
-            self.tally.failed(call, error.reason_text());
-        }
-    }
-}
-
-/// The name that an answer is counted under.
-fn outcome(answer: &ClaimResponse) -> &'static str {
-    match &answer.outcome {
-        Some(Outcome::Acquired(acquired)) => match acquired.kind() {
-            AcquiredKind::First => "first",
-            AcquiredKind::AlreadyHeld => "already held",
-            AcquiredKind::Recovery => "recovery",
-            AcquiredKind::Takeover => "takeover",
-            AcquiredKind::Retry => "retry",
-            AcquiredKind::Rebound => "rebound",
-            AcquiredKind::Unspecified => "acquired (of a kind unknown here)",
-        },
-        Some(Outcome::Replay(_)) => "replay",
-        Some(Outcome::Pending(pending)) => match pending.reason() {
-            PendingReason::Held => "pending",
-            PendingReason::TakeoverDelayed => "pending (takeover delayed)",
-            PendingReason::Backoff => "pending (backoff)",
-            PendingReason::Unspecified => "pending (of a kind unknown here)",
-        },
-        Some(Outcome::Unresolved(_)) => "unresolved",
-        None => "unknown here",
     }
 }
 
@@ -240,7 +130,8 @@ mod tests {
     #[tokio::test]
     async fn the_budget_of_operations_ends_a_run() {
         let clock = Clock::start(&config());
-        assert_eq!((0..10).filter(|_| clock.goes_on()).count(), 3);
+        assert!(!clock.goes_on(4));
+        assert_eq!((0..10).filter(|_| clock.goes_on(1)).count(), 3);
     }
 
     #[tokio::test]

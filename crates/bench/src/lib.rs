@@ -16,8 +16,9 @@ mod keys;
 mod latency;
 mod report;
 mod tally;
+mod worker;
 
-pub use config::{BenchConfig, BenchError, Distribution, Work};
+pub use config::{BenchConfig, BenchError, Distribution, Journal, Work, Workload};
 pub use drive::run;
 pub use latency::Latencies;
 pub use report::{CallReport, Report};

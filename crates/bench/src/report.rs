@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::config::{BenchConfig, Distribution};
+use crate::config::{BenchConfig, Distribution, Work};
 use crate::latency::Latencies;
 use crate::tally::Tally;
+
+/// Columns that the name of a call takes.
+const WIDTH: usize = 24;
 
 /// Figures of one kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -30,13 +33,11 @@ pub struct CallReport {
 }
 
 impl CallReport {
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn new(latencies: &Latencies, measured: Duration) -> Self {
-        let seconds = measured.as_secs_f64();
         let count = latencies.count();
         Self {
             count,
-            per_second: if seconds > 0.0 { count as f64 / seconds } else { 0.0 },
+            per_second: per_second(count, measured),
             mean_ms: millis(latencies.mean()),
             p50_ms: millis(latencies.percentile(50.0)),
             p95_ms: millis(latencies.percentile(95.0)),
@@ -44,6 +45,12 @@ impl CallReport {
             max_ms: millis(latencies.max()),
         }
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+fn per_second(count: u64, measured: Duration) -> f64 {
+    let seconds = measured.as_secs_f64();
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
 
 fn millis(duration: Duration) -> f64 {
@@ -64,6 +71,12 @@ pub struct Report {
     pub claim: CallReport,
     /// Completions; all zero when only claims were asked for.
     pub complete: CallReport,
+    /// Other calls, and rounds of several calls, by name.
+    pub others: BTreeMap<String, CallReport>,
+    /// Intents that were completed.
+    pub intents: u64,
+    /// How many a second.
+    pub intents_per_second: f64,
     /// Answers by name.
     pub outcomes: BTreeMap<String, u64>,
     /// Failures by call and reason.
@@ -78,6 +91,13 @@ impl Report {
             measured_seconds: measured.as_secs_f64(),
             claim: CallReport::new(&tally.claims, measured),
             complete: CallReport::new(&tally.completes, measured),
+            others: tally
+                .others
+                .iter()
+                .map(|(name, took)| ((*name).to_owned(), CallReport::new(took, measured)))
+                .collect(),
+            intents: tally.intents,
+            intents_per_second: per_second(tally.intents, measured),
             outcomes: tally.outcomes,
             errors: tally.errors,
         }
@@ -108,9 +128,13 @@ impl fmt::Display for Report {
                 format!("{} over {} keys", config.distribution, config.keys)
             }
         };
+        let size = match config.work {
+            Work::Batch => format!(" of {}", config.batch_size),
+            Work::Claim | Work::ClaimAndComplete | Work::Effects(_) => String::new(),
+        };
         writeln!(
             out,
-            "{}, concurrency {}, {keys}, {:.0} % repeats, {} B results, seed {}",
+            "{}{size}, concurrency {}, {keys}, {:.0} % repeats, {} B results, seed {}",
             config.work,
             config.concurrency,
             config.duplicate_ratio * 100.0,
@@ -126,12 +150,17 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             out,
-            "{:<10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+            "{:<WIDTH$}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
             "CALL", "COUNT", "PER S", "MEAN ms", "P50 ms", "P95 ms", "P99 ms", "MAX ms"
         )?;
-        line(out, "claim", &self.claim)?;
-        if self.complete.count > 0 {
-            line(out, "complete", &self.complete)?;
+        let calls = [("claim", &self.claim), ("complete", &self.complete)];
+        let others = self.others.iter().map(|(name, call)| (name.as_str(), call));
+        for (name, call) in calls.into_iter().chain(others).filter(|(_, call)| call.count > 0) {
+            line(out, name, call)?;
+        }
+        if self.intents > 0 {
+            let (intents, rate) = (self.intents, self.intents_per_second);
+            writeln!(out, "\nintents   {intents} completed, {rate:.0} a second")?;
         }
         writeln!(out, "\noutcomes  {}", listed(&self.outcomes))?;
         write!(out, "errors    {}", listed(&self.errors))
@@ -141,7 +170,7 @@ impl fmt::Display for Report {
 fn line(out: &mut fmt::Formatter<'_>, name: &str, call: &CallReport) -> fmt::Result {
     writeln!(
         out,
-        "{name:<10}{:>10}{:>10.0}{:>10.2}{:>10.2}{:>10.2}{:>10.2}{:>10.2}",
+        "{name:<WIDTH$}{:>10}{:>10.0}{:>10.2}{:>10.2}{:>10.2}{:>10.2}{:>10.2}",
         call.count,
         call.per_second,
         call.mean_ms,
@@ -185,7 +214,7 @@ mod tests {
     #[test]
     fn the_table_has_every_figure_and_no_line_without_calls() {
         let text = report().to_string();
-        assert!(text.contains("claim            100        25"), "{text}");
+        assert!(text.contains("claim                          100        25"), "{text}");
         assert!(text.contains("outcomes  first 100"), "{text}");
         assert!(text.contains("errors    claim: NO_QUORUM 1"), "{text}");
         assert!(!text.contains("\ncomplete"), "{text}");

@@ -103,14 +103,52 @@ pub(crate) enum Command {
     Complete(command::holder::CompleteArgs),
     /// Give a claim back without completing it
     Release(command::holder::ReleaseArgs),
+    /// Claim, run a command, and complete with its output and exit code
+    Run(command::run::Args),
+    /// Record an effect and ask for leave to send it
+    Effect(command::effect::Args),
+    /// Say, with evidence, whether an effect happened
+    Settle(command::settle::Args),
+    /// Bind a key to its request where the intent is born
+    Reserve(command::reserve::ReserveArgs),
     /// Show what is known about a key
     Get(command::get::Args),
+    /// Say which rule would decide a claim now, and by what
+    Explain(command::explain::Args),
+    /// Look at records and at their past
+    #[command(subcommand)]
+    Record(command::record::Action),
+    /// Look at what may have happened and nobody has said
+    #[command(subcommand)]
+    Unresolved(command::unresolved::Action),
+    /// Look at records whose tries are used up
+    #[command(subcommand)]
+    Parked(command::unresolved::Parked),
+    /// End a record that nobody else can end
+    Resolve(command::resolve::ResolveArgs),
+    /// Take from a live holder the right to go on
+    Revoke(command::resolve::RevokeArgs),
+    /// Let a key in that was refused as too late but is known never to have run
+    Admit(command::reserve::AdmitArgs),
     /// Manage tenants and their policies
     #[command(subcommand)]
     Tenant(command::tenant::Action),
     /// Manage namespaces and what they override of their tenant's policy
     #[command(subcommand)]
     Namespace(command::namespace::Action),
+    /// Check whether the policy of a namespace is long enough for what really comes
+    #[command(subcommand)]
+    Policy(command::policy::Action),
+    /// Make tenants, namespaces and policies as a file says
+    Apply(command::apply::ApplyArgs),
+    /// Show what a policy file would change
+    Diff(command::apply::DiffArgs),
+    /// Say where idempotency was lost
+    Diagnose(command::diagnose::Args),
+    /// Answer the twelve questions of an idempotency review
+    Review(command::review::Args),
+    /// Run the failure table against a cluster, with a fake queue and a fake provider
+    Drill(command::drill::Args),
     /// Look at the cluster
     #[command(subcommand)]
     Cluster(command::cluster::Action),
@@ -174,6 +212,27 @@ mod tests {
             "firstclaim claim -K k --intent-time yesterday",
             "firstclaim tenant set acme --replay-window dlq",
             "firstclaim tenant set acme --identity-retention 1y",
+            "firstclaim claim -K k --effect payment",
+            "firstclaim claim -K k --effect p,provider=b --complete-with done",
+            "firstclaim settle -K k 7/p",
+            "firstclaim settle -K k 7/p --not-found",
+            "firstclaim settle -K k 7/p --committed --refused",
+            "firstclaim settle -K k 7/p --committed --status 422",
+            "firstclaim resolve -K k --epoch 1 --succeeded",
+            "firstclaim resolve -K k --epoch 1 --reason r",
+            "firstclaim resolve -K k --epoch 1 --reason r --retry --result x",
+            "firstclaim resolve -K k --epoch 1 --reason r --succeeded --verdict 7/p=paid",
+            "firstclaim revoke -K k --epoch 1",
+            "firstclaim record purge -K k --epoch 1",
+            "firstclaim record list --state done",
+            "firstclaim record watch -K k --after 3",
+            "firstclaim effect -K k --epoch 1 --attempt a payment",
+            "firstclaim run -K k",
+            "firstclaim record show",
+            "firstclaim record show k -K k",
+            "firstclaim explain",
+            "firstclaim run -K k ./pay.sh",
+            "firstclaim run -K k --retry-on 300 -- ./pay.sh",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
@@ -190,12 +249,47 @@ mod tests {
             "firstclaim complete -K k --epoch 1 --attempt a --failed --result-file f",
             "firstclaim release -K k --epoch 1 --attempt a --retry --after 5s",
             "firstclaim release -K k --epoch 1 --attempt a --unknown --note timeout",
+            "firstclaim claim -K k --wait 10s --allow-duplicate-intent --complete-with done",
+            "firstclaim claim -K k --effect payment,provider=bank,key=k,window=24h",
+            "firstclaim complete -K k --epoch 1 --attempt a --succeeded --settle 7/p,committed,provider=b",
+            "firstclaim run -K k --wait 5s --retry-on 75,69 -- ./pay.sh 847 --fast",
+            "firstclaim effect -K k --epoch 1 --attempt a payment --provider bank --provider-key p --dedup-window forever --number 2 --within 5s",
+            "firstclaim settle -K k 7/p --provider b --provider-key p --committed --evidence tx",
+            "firstclaim settle -K k 7@12 --not-found --as-of 2026-01-02T03:04:05Z --principal ada",
+            "firstclaim settle -K k 7/p --refused --status 422",
+            "firstclaim reserve -K k --request pay --intent-time 2026-01-02T03:04:05Z --label a=b",
+            "firstclaim admit -K k --request pay --reason never-ran",
+            "firstclaim resolve -K k --epoch 1 --verdict 7/p=committed --succeeded --result tx --reason r",
+            "firstclaim resolve -K k --epoch 1 --verdict 7@12=override --retry --after 1h --reason r",
+            "firstclaim revoke -K k --epoch 1 --reason hangs",
+            "firstclaim explain payout:847 --request pay --owner w",
+            "firstclaim record show -K k",
+            "firstclaim record history -K k",
+            "firstclaim record history payout:847",
+            "firstclaim record watch payout:847",
+            "firstclaim unresolved show payout:847",
+            "firstclaim get payout:847 --local",
+            "firstclaim explain -K k",
+            "firstclaim record list --state unresolved --older-than 1h --prefix p --label a=b --limit 0",
+            "firstclaim record watch --after 918204",
+            "firstclaim record watch -K k",
+            "firstclaim record purge -K k --epoch 1 --reason erasure",
+            "firstclaim unresolved list",
+            "firstclaim unresolved show -K k",
+            "firstclaim parked list --limit 10",
+            "firstclaim namespace extend-existing payouts -t acme",
             "firstclaim get -K k --local",
             "firstclaim tenant create acme --identity-retention forever --on-lapse takeover",
             "firstclaim tenant set acme --result-retention 7d --unset lease_max --dry-run",
             "firstclaim tenant list",
             "firstclaim tenant delete acme --force",
             "firstclaim namespace set payouts -t acme --replay-window dlq=14d",
+            "firstclaim policy check -t acme -n payouts --limit 100",
+            "firstclaim apply -f acme.yaml --accept-shorter-retention",
+            "firstclaim diff -f -",
+            "firstclaim diagnose -n payouts -K payout:847 --all",
+            "firstclaim review -n payouts",
+            "firstclaim drill --intents 2 --scenario both-alive --limit 30s --keep",
             "firstclaim cluster status",
             "firstclaim cluster check",
             "firstclaim error explain STALE_EPOCH",

@@ -38,7 +38,6 @@ impl Context {
         named.filter(|endpoint| !endpoint.is_empty()).collect()
     }
 
-    #[cfg(feature = "server")]
     pub(crate) fn timeout(&self) -> Duration {
         self.global.timeout
     }

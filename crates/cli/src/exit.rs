@@ -23,16 +23,19 @@ pub(crate) const TABLE: &[(u8, &str)] = &[
     (USAGE, "wrong usage or configuration; a field of the request is wrong"),
     (
         UNAVAILABLE,
-        "unavailable: no quorum, no leader, overloaded, or no endpoint reached; nothing was stored",
+        "unavailable: no quorum, no leader, overloaded, a limit of the tenant, or no endpoint reached; nothing was stored",
     ),
     (DENIED, "not authenticated, or not allowed"),
     (NOT_FOUND, "no such tenant, namespace or record"),
     (
         CONFLICT,
-        "conflict: another version (etag), a name that is taken, something still in use, another result",
+        "conflict: another version (etag), a name that is taken, something still in use, another result, contradictory evidence, the same request under another key",
     ),
     (REPLAY, "claim: the intent is completed already; the stored result is printed"),
-    (PENDING, "claim: another attempt holds it, or a pause runs; come back"),
+    (
+        PENDING,
+        "not now: another attempt holds it, a pause runs, or it is too early to prove; come back",
+    ),
     (UNRESOLVED, "the intent may have happened, and nobody has said; find out first"),
     (FINGERPRINT, "the key is bound to another request"),
     (SUPERSEDED, "superseded: the epoch, the lease or the attempt is over"),
@@ -50,20 +53,31 @@ fn of_reason(reason: Reason, applied: Applied) -> u8 {
     }
     match reason {
         Reason::InvalidArgument | Reason::IntentTimeInFuture => USAGE,
-        Reason::TenantNotFound | Reason::NamespaceNotFound | Reason::RecordNotFound => NOT_FOUND,
+        Reason::TenantNotFound
+        | Reason::NamespaceNotFound
+        | Reason::RecordNotFound
+        | Reason::EffectNotFound => NOT_FOUND,
         Reason::AlreadyExists
         | Reason::NameInDeletion
         | Reason::EtagMismatch
         | Reason::StillInUse
-        | Reason::ResultConflict => CONFLICT,
+        | Reason::ResultConflict
+        | Reason::EffectSettled
+        | Reason::EffectMismatch
+        | Reason::EvidenceConflict
+        | Reason::NotPurgeable
+        | Reason::DuplicateIntent => CONFLICT,
+        Reason::StillLive | Reason::NotYetProvable => PENDING,
         Reason::FingerprintMismatch | Reason::FingerprintIncomparable => FINGERPRINT,
         Reason::AttemptSpent
         | Reason::StaleEpoch
         | Reason::LeaseExpired
         | Reason::Revoked
         | Reason::AlreadyCompleted => SUPERSEDED,
-        Reason::UnsettledEffects => UNRESOLVED,
-        Reason::Overloaded
+        Reason::UnsettledEffects | Reason::EffectOpen | Reason::RedispatchUnsafe => UNRESOLVED,
+        Reason::RateLimited
+        | Reason::RecordsExhausted
+        | Reason::Overloaded
         | Reason::StorageFull
         | Reason::NoQuorum
         | Reason::NoLeader
@@ -74,6 +88,7 @@ fn of_reason(reason: Reason, applied: Applied) -> u8 {
         Reason::AttemptIdReused
         | Reason::AttemptsExhausted
         | Reason::LateReplay
+        | Reason::KeyNotReserved
         | Reason::EffectNotAllowed
         | Reason::Internal => OTHER,
     }
@@ -103,6 +118,10 @@ mod tests {
             (Reason::OutcomeUnknown, Applied::Maybe, UNKNOWN),
             (Reason::NoQuorum, Applied::Maybe, UNKNOWN),
             (Reason::LateReplay, Applied::Decided, OTHER),
+            (Reason::EffectOpen, Applied::Decided, UNRESOLVED),
+            (Reason::EffectSettled, Applied::Decided, CONFLICT),
+            (Reason::NotYetProvable, Applied::Decided, PENDING),
+            (Reason::RateLimited, Applied::No, UNAVAILABLE),
             (Reason::Internal, Applied::Maybe, OTHER),
         ] {
             assert_eq!(of_reason(reason, applied), code, "{reason:?} {applied}");

@@ -3,11 +3,19 @@
 mod args;
 mod command;
 mod context;
+mod diagnose;
+mod drill;
 mod duration;
 mod exit;
 mod failure;
+mod metered;
+mod observed;
 mod output;
 mod policy;
+mod policy_check;
+mod policy_file;
+mod review;
+mod scan;
 mod view;
 
 #[cfg(feature = "server")]

@@ -18,6 +18,8 @@ pub(crate) enum Shown {
     Fields(Vec<(String, String)>),
     /// Many things: one a line.
     Rows { header: Vec<&'static str>, rows: Vec<Vec<String>> },
+    /// One thing that has many.
+    Both { fields: Vec<(String, String)>, header: Vec<&'static str>, rows: Vec<Vec<String>> },
 }
 
 /// Where data goes.
@@ -31,13 +33,7 @@ impl Output {
     pub(crate) fn data(self, kind: &str, data: Value, shown: &Shown) -> Result<(), Failure> {
         let text = match self.format {
             Format::Json => {
-                let mut object = Map::new();
-                object.insert("apiVersion".to_owned(), json!(API_VERSION));
-                object.insert("kind".to_owned(), json!(kind));
-                if let Value::Object(fields) = data {
-                    object.extend(fields);
-                }
-                let text = serde_json::to_string_pretty(&Value::Object(object));
+                let text = serde_json::to_string_pretty(&object(kind, data));
                 text.map_err(|error| Failure::other(format!("write json: {error}")))? + "\n"
             }
             Format::Table => render(shown),
@@ -45,10 +41,23 @@ impl Output {
         self.text(&text)
     }
 
+    /// Writes one of a stream of answers, on one line in either form.
+    pub(crate) fn event(self, kind: &str, data: Value, line: &str) -> Result<(), Failure> {
+        match self.format {
+            Format::Json => self.text(&format!("{}\n", object(kind, data))),
+            Format::Table => self.text(&format!("{line}\n")),
+        }
+    }
+
     /// Writes text as it is.
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Writes bytes as they are.
+    pub(crate) fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
+        stdout.write_all(bytes)?;
         stdout.flush()?;
         Ok(())
     }
@@ -59,6 +68,17 @@ impl Output {
             let _unsaid = writeln!(io::stderr(), "{text}");
         }
     }
+}
+
+/// The object of an answer.
+fn object(kind: &str, data: Value) -> Value {
+    let mut object = Map::new();
+    object.insert("apiVersion".to_owned(), json!(API_VERSION));
+    object.insert("kind".to_owned(), json!(kind));
+    if let Value::Object(fields) = data {
+        object.extend(fields);
+    }
+    Value::Object(object)
 }
 
 fn render(shown: &Shown) -> String {
@@ -73,6 +93,11 @@ fn render(shown: &Shown) -> String {
         Shown::Rows { header, rows } => {
             table.set_header(header);
             table.add_rows(rows);
+        }
+        Shown::Both { fields, header, rows } => {
+            let fields = render(&Shown::Fields(fields.clone()));
+            let rows = Shown::Rows { header: header.clone(), rows: rows.clone() };
+            return format!("{fields}\n{}", render(&rows));
         }
     }
     // The style pads each cell; the margins are of no use to anybody.
@@ -100,5 +125,11 @@ mod tests {
         assert_eq!(render(&rows), "NAME  ETAG\nacme  0-1\nb\n");
         let fields = Shown::Fields(vec![("epoch".to_owned(), "281474976710657".to_owned())]);
         assert_eq!(render(&fields), "epoch  281474976710657\n");
+        let both = Shown::Both {
+            fields: vec![("key".to_owned(), "k".to_owned())],
+            header: vec!["TIME"],
+            rows: vec![vec!["now".to_owned()]],
+        };
+        assert_eq!(render(&both), "key  k\n\nTIME\nnow\n");
     }
 }

@@ -217,7 +217,8 @@ fn duplicate_intent(duplicate_intent: DuplicateIntent) -> v1::DuplicateIntent {
     }
 }
 
-fn identity_retention(retention: Retention) -> v1::IdentityRetention {
+/// How long something is kept, as a message.
+pub(crate) fn identity_retention(retention: Retention) -> v1::IdentityRetention {
     use v1::identity_retention::Kind;
     let kind = match retention {
         Retention::For(duration) => Kind::Duration(time::to_wire(duration)),
@@ -262,7 +263,8 @@ pub(crate) fn shown(policy: &v1::Policy) -> Vec<(&'static str, String)> {
     FIELDS.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-fn retention(retention: &v1::IdentityRetention) -> Option<String> {
+/// How long something is kept, as it is typed.
+pub(crate) fn retention(retention: &v1::IdentityRetention) -> Option<String> {
     use v1::identity_retention::Kind;
     match retention.kind.as_ref()? {
         Kind::Duration(duration) => time::from_wire(duration).map(duration::format),

@@ -1,17 +1,21 @@
 //! Messages of the wire as JSON and as lines for people. Epochs are strings in JSON (a double cannot
 //! hold them), times are RFC 3339, durations are text with the seconds beside them.
 
+mod completion;
+mod effect;
+mod record;
+
 use std::time::Duration;
 
 use firstclaim_client::prost_types::{Duration as WireDuration, Timestamp};
 use firstclaim_client::{time, v1};
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::completion::completion;
+pub(crate) use self::effect::{effects, verdict};
+pub(crate) use self::record::{acquired, age, attempt, ending, labels, record};
 use crate::duration;
 use crate::failure::short;
-
-/// The longest result that a table shows in full.
-const RESULT_SHOWN_MAX: usize = 1024;
 
 /// One thing, built up for both forms at once so that they never differ.
 #[derive(Debug, Default)]
@@ -100,94 +104,6 @@ pub(crate) fn on_lapse(on_lapse: v1::OnLapse) -> String {
     short(on_lapse.as_str_name(), "ON_LAPSE_")
 }
 
-/// What is open, one entry each.
-pub(crate) fn effects(sheet: &mut Sheet, json_name: &str, effects: &[v1::Effect]) {
-    let all: Vec<Value> = effects.iter().map(effect).collect();
-    sheet.value(json_name, Value::Array(all));
-    for effect in effects {
-        let mut text = format!("epoch {} by {}", effect.epoch, effect.owner);
-        if let Some(since) = &effect.open_since {
-            text += &format!(", open since {}", rfc3339(since));
-        }
-        if !effect.note.is_empty() {
-            text += &format!(": {}", effect.note);
-        }
-        sheet.line("open work", text);
-    }
-}
-
-fn effect(effect: &v1::Effect) -> Value {
-    json!({
-        "kind": short(effect.kind().as_str_name(), "EFFECT_KIND_"),
-        "state": short(effect.state().as_str_name(), "EFFECT_STATE_"),
-        "cause": short(effect.cause().as_str_name(), "OPEN_CAUSE_"),
-        "epoch": effect.epoch.to_string(),
-        "attempt": effect.attempt_id,
-        "owner": effect.owner,
-        "openSince": effect.open_since.as_ref().map(rfc3339),
-        "lastDeadline": effect.last_deadline.as_ref().map(rfc3339),
-        "note": effect.note,
-    })
-}
-
-/// How a record ended, with what it left behind.
-pub(crate) fn completion(sheet: &mut Sheet, completion: &v1::Completion, dropped: bool) {
-    sheet.put("disposition", "disposition", disposition(completion.disposition()));
-    sheet.put("completeEpoch", "completed by epoch", completion.epoch.to_string());
-    sheet.value("completedBy", json!(completion.owner));
-    sheet.time("completeTime", "completed", completion.complete_time.as_ref(), "");
-    if completion.late {
-        sheet.line("late", "yes, after the lease had ended");
-    }
-    sheet.value("late", json!(completion.late));
-    if let Some(found) = &completion.result {
-        result(sheet, found, dropped);
-    }
-    sheet.value("resultDropped", json!(dropped));
-    let absent = "with the record";
-    sheet.time(
-        "resultExpireTime",
-        "result kept until",
-        completion.result_expire_time.as_ref(),
-        absent,
-    );
-    let absent = "forever";
-    sheet.time(
-        "identityExpireTime",
-        "key kept until",
-        completion.identity_expire_time.as_ref(),
-        absent,
-    );
-}
-
-fn result(sheet: &mut Sheet, result: &v1::Result, dropped: bool) {
-    let mut data = Map::new();
-    data.insert("contentType".to_owned(), json!(result.content_type));
-    data.insert("digest".to_owned(), json!(hex(&result.digest)));
-    data.insert("length".to_owned(), json!(result.length));
-    let line = match &result.body {
-        Some(v1::result::Body::Inline(bytes)) => match std::str::from_utf8(bytes) {
-            Ok(text) => {
-                data.insert("text".to_owned(), json!(text));
-                let shown = text.len() <= RESULT_SHOWN_MAX && !text.contains(char::is_control);
-                if shown { text.to_owned() } else { format!("{} bytes of text", bytes.len()) }
-            }
-            Err(_not_text) => {
-                data.insert("hex".to_owned(), json!(hex(bytes)));
-                format!("{} bytes", bytes.len())
-            }
-        },
-        Some(v1::result::Body::Reference(reference)) => {
-            data.insert("reference".to_owned(), json!(reference.uri));
-            format!("kept at {}", reference.uri)
-        }
-        None if dropped => format!("dropped; it was {} bytes", result.length),
-        None => format!("{} bytes", result.length),
-    };
-    sheet.line("result", line);
-    sheet.value("result", Value::Object(data));
-}
-
 /// Bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
@@ -223,29 +139,5 @@ mod tests {
     fn times_are_rfc_3339() {
         let time = Timestamp { seconds: 1_767_323_045, nanos: 120_000_000 };
         assert_eq!(rfc3339(&time), "2026-01-02T03:04:05.12Z");
-    }
-
-    #[test]
-    fn a_completion_is_the_same_in_both_forms() {
-        let mut sheet = Sheet::default();
-        let result = v1::Result {
-            content_type: "text/plain".to_owned(),
-            body: Some(v1::result::Body::Inline(b"paid".to_vec())),
-            digest: vec![1, 2],
-            length: 4,
-            ..v1::Result::default()
-        };
-        let done = v1::Completion {
-            disposition: v1::Disposition::Succeeded.into(),
-            result: Some(result),
-            epoch: 281_474_976_710_657,
-            ..v1::Completion::default()
-        };
-        completion(&mut sheet, &done, false);
-        assert_eq!(sheet.data["completeEpoch"], json!("281474976710657"));
-        assert_eq!(sheet.data["result"]["text"], json!("paid"));
-        assert_eq!(sheet.data["identityExpireTime"], Value::Null);
-        assert!(sheet.lines.contains(&("result".to_owned(), "paid".to_owned())));
-        assert!(sheet.lines.contains(&("key kept until".to_owned(), "forever".to_owned())));
     }
 }

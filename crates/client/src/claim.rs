@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::client::Client;
+use crate::effects::{EffectRequest, Permit, Settlement};
 use crate::error::Error;
 use crate::outcome::Completion;
 use crate::renew::{self, Renewal};
@@ -33,7 +34,9 @@ pub struct Claim {
 struct Inner {
     client: Client,
     holder: HolderRef,
+    owner: String,
     acquired: v1::Acquired,
+    permits: Vec<Result<Permit, Error>>,
     standing: Arc<watch::Sender<Standing>>,
     _renewal: DropGuard,
     stop: CancellationToken,
@@ -58,6 +61,33 @@ pub(crate) struct Standing {
     pub(crate) mode: v1::Mode,
     pub(crate) lost: Option<Lost>,
     pub(crate) ended: bool,
+}
+
+/// For how long a grant holds, counted from the send of the call that says so.
+#[derive(Clone, Debug)]
+pub(crate) struct Term {
+    pub(crate) sent: Instant,
+    /// The store's time when it decided: later than `sent`.
+    pub(crate) store_time: prost_types::Timestamp,
+    pub(crate) lease: Duration,
+    /// For how long it is safe to act: never longer than the lease.
+    pub(crate) safe: Duration,
+}
+
+impl Term {
+    /// Reads the times of an answer.
+    pub(crate) fn new(
+        sent: Instant,
+        store_time: Option<prost_types::Timestamp>,
+        expire: Option<prost_types::Timestamp>,
+        safe: Option<prost_types::Timestamp>,
+    ) -> Result<Self, Error> {
+        let store_time = store_time.ok_or_else(|| Error::malformed("the store time"))?;
+        let expire = expire.ok_or_else(|| Error::malformed("the end of the lease"))?;
+        let lease = time::between(&store_time, &expire);
+        let safe = time::between(&store_time, &safe.unwrap_or(expire)).min(lease);
+        Ok(Self { sent, store_time, lease, safe })
+    }
 }
 
 /// Why a claim is no longer held.
@@ -104,18 +134,16 @@ impl Claim {
         client: Client,
         request: ClaimRequest,
         acquired: v1::Acquired,
-        (sent, store_time): (Instant, Option<prost_types::Timestamp>),
+        term: &Term,
     ) -> Result<Self, Error> {
-        let store_time = store_time.ok_or_else(|| Error::malformed("the store time"))?;
-        let expire =
-            acquired.lease_expire_time.ok_or_else(|| Error::malformed("the end of the lease"))?;
-        let lease = time::between(&store_time, &expire);
-        let safe = acquired.safe_to_dispatch_until.unwrap_or(expire);
+        let permits = permits(&request.effects, &acquired, (term.sent, &term.store_time))?;
         let wanted = request.lease;
+        let owner = if request.owner.is_empty() { client.owner() } else { &request.owner };
+        let owner = owner.to_owned();
         let holder = request.into_holder(acquired.epoch);
         let standing = Arc::new(watch::Sender::new(Standing {
-            deadline: sent + lease,
-            safe_until: sent + time::between(&store_time, &safe).min(lease),
+            deadline: term.sent + term.lease,
+            safe_until: term.sent + term.safe,
             mode: acquired.mode(),
             lost: None,
             ended: false,
@@ -127,9 +155,9 @@ impl Claim {
             wanted,
             standing: Arc::clone(&standing),
         };
-        tokio::spawn(renew::run(renewal, sent, lease, stop.clone()));
-        let guard = stop.clone().drop_guard();
-        let inner = Inner { client, holder, acquired, standing, _renewal: guard, stop };
+        tokio::spawn(renew::run(renewal, term.sent, term.lease, stop.clone()));
+        let _renewal = stop.clone().drop_guard();
+        let inner = Inner { client, holder, owner, acquired, permits, standing, _renewal, stop };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -169,7 +197,14 @@ impl Claim {
         self.inner.acquired.kind()
     }
 
-    /// What the holder may do, as of the last renewal.
+    /// What became of the effects that the claim carried, by position: leave to send each, or why it
+    /// must not be sent. Empty if the grant is not for EXECUTE.
+    pub fn permits(&self) -> &[Result<Permit, Error>] {
+        &self.inner.permits
+    }
+
+    /// What the holder may do, as of the last renewal or settlement. It rises to EXECUTE when
+    /// everything that was open is settled.
     #[must_use]
     pub fn mode(&self) -> v1::Mode {
         self.inner.standing.borrow().mode
@@ -179,6 +214,46 @@ impl Claim {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.inner.standing.borrow().deadline
+    }
+
+    /// Asks for leave to send an effect, before it is sent. An effect that is sent under a permit is
+    /// the permit's to time: see [`Permit::check`].
+    ///
+    /// Repeating it with the same number gets the same permit.
+    ///
+    /// # Errors
+    ///
+    /// See [`Client::record_effect`].
+    pub async fn record_effect(&self, effect: &EffectRequest) -> Result<Permit, Error> {
+        self.inner.client.record_effect(&self.inner.holder, effect).await
+    }
+
+    /// Says what became of an effect of the record, in the name of this claim's owner. Repeating it
+    /// changes nothing. If it leaves nothing open, a claim for RESUME or RECONCILE rises to EXECUTE.
+    ///
+    /// # Errors
+    ///
+    /// See [`Client::settle`].
+    pub async fn settle(&self, settlement: &Settlement) -> Result<v1::SettleEffectResponse, Error> {
+        let Inner { client, holder, owner, .. } = &*self.inner;
+        let answer = client.settle(&holder.record(), settlement, owner).await?;
+        if answer.mode() == v1::Mode::Execute && self.mode() != v1::Mode::Execute {
+            self.confirm_rise().await;
+        }
+        Ok(answer)
+    }
+
+    /// A settlement names no epoch, so the claim that rose may be another one by now. A renewal says
+    /// what *this* one may do; if it gets no answer, the next one in the background will.
+    async fn confirm_rise(&self) {
+        let left = self.deadline().saturating_duration_since(Instant::now());
+        let Inner { client, holder, standing, .. } = &*self.inner;
+        match client.renew_within(holder, None, left).await {
+            Ok(answer) => drop(renew::extend(standing, &answer)),
+            Err(error) => {
+                tracing::debug!(reason = error.reason_text(), "ask whether a claim rose");
+            }
+        }
     }
 
     /// Says whether something that takes `needed` may be started now.
@@ -263,7 +338,8 @@ impl Claim {
         self.finish(Completion::failed(content_type, result)).await
     }
 
-    /// Ends the intent.
+    /// Ends the intent, and says what became of effects: they are settled before the rest is judged,
+    /// and stay so whatever becomes of the call.
     ///
     /// # Errors
     ///
@@ -316,8 +392,40 @@ impl Claim {
         Ok(answer)
     }
 
+    /// What is open, and everything else about the record, as the store has it now.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub async fn record(&self) -> Result<v1::GetResponse, Error> {
+        let HolderRef { tenant, namespace, key, .. } = &self.inner.holder;
+        let consistency = v1::Consistency::Linearizable;
+        self.inner.client.get((tenant, namespace, key), consistency).await
+    }
+
     fn end(&self) {
         self.inner.standing.send_modify(|standing| standing.ended = true);
         self.inner.stop.cancel();
     }
+}
+
+/// The answers to the effects that a claim carried.
+fn permits(
+    asked: &[EffectRequest],
+    acquired: &v1::Acquired,
+    (sent, store_time): (Instant, &prost_types::Timestamp),
+) -> Result<Vec<Result<Permit, Error>>, Error> {
+    use v1::dispatch_answer::Outcome;
+    let answers = &acquired.dispatches;
+    if !answers.is_empty() && answers.len() != asked.len() {
+        return Err(Error::malformed("the answer to an effect"));
+    }
+    let permits = asked.iter().zip(answers).map(|(effect, answer)| match &answer.outcome {
+        Some(Outcome::Permit(granted)) => {
+            Permit::new(&effect.provider, granted.clone(), (sent, Some(store_time)))
+        }
+        Some(Outcome::Failure(failure)) => Err(Error::from_failure(failure)),
+        None => Err(Error::malformed("the answer to an effect")),
+    });
+    Ok(permits.collect())
 }

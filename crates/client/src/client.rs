@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firstclaim_core::limits;
+use tokio::time::Instant;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
-use crate::claim::Claim;
+use crate::claim::{Claim, Term};
 use crate::config::{ClientConfig, ConfigError};
 use crate::endpoints::Pool;
 use crate::error::Error;
 use crate::outcome::{ClaimOutcome, Completion};
 use crate::request::{ClaimRequest, HolderRef};
 use crate::retry::{self, Answer, Budget, Repeat};
-use crate::v1;
+use crate::{renew, time, v1};
 
 /// Sends one method of a generated client with our message limits.
 macro_rules! method {
@@ -100,7 +101,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// See [`Error`]. Only the four outcomes are `Ok`.
+    /// See [`Error`]. Only what the store decided as data is `Ok`.
     ///
     /// # Cancel safety
     ///
@@ -109,11 +110,14 @@ impl Client {
         use v1::claim_response::Outcome;
         let answer = self.claim_answer(request.message(self.owner())).await?;
         match answer.message.outcome {
+            Some(Outcome::Acquired(acquired)) if acquired.completion.is_some() => {
+                Ok(ClaimOutcome::Completed(acquired))
+            }
             Some(Outcome::Acquired(acquired)) => {
-                let store_time = answer.message.store_time;
-                let claim =
-                    Claim::start(self.clone(), request, acquired, (answer.sent, store_time))?;
-                Ok(ClaimOutcome::Acquired(claim))
+                let (expire, safe) = (acquired.lease_expire_time, acquired.safe_to_dispatch_until);
+                let term = Term::new(answer.sent, answer.message.store_time, expire, safe)?;
+                let term = self.refresh(&request, acquired.epoch, term).await;
+                Ok(ClaimOutcome::Acquired(Claim::start(self.clone(), request, acquired, &term)?))
             }
             Some(Outcome::Replay(replay)) => Ok(ClaimOutcome::Replay(replay)),
             Some(Outcome::Pending(pending)) => Ok(ClaimOutcome::Pending(pending)),
@@ -156,8 +160,7 @@ impl Client {
         holder: &HolderRef,
         completion: Completion,
     ) -> Result<v1::CompleteResponse, Error> {
-        let request = holder.complete(completion.disposition, completion.result);
-        self.call(Repeat::Safe, request, method!(ClaimService, complete)).await
+        self.call(Repeat::Safe, holder.complete(completion), method!(ClaimService, complete)).await
     }
 
     /// Gives a claim back with what the holder knows about the work.
@@ -192,12 +195,41 @@ impl Client {
         self.call(Repeat::Safe, request, method!(ClaimService, get)).await
     }
 
+    /// A claim that waited was sent long before it was granted, and all that is known is that it was
+    /// granted after that. A renewal says when its lease ends, counted from now.
+    async fn refresh(&self, request: &ClaimRequest, epoch: u64, term: Term) -> Term {
+        if request.wait.is_zero() || term.sent.elapsed() < term.lease / 4 {
+            return term;
+        }
+        let within = self.inner.config.timeout;
+        let renewed = self.renew_within(&request.holder(epoch), request.lease, within).await;
+        match renewed.and_then(|answer| renew::term(&answer)) {
+            Ok(term) => term,
+            Err(error) => {
+                tracing::debug!(reason = error.reason_text(), "renew a claim that waited");
+                term
+            }
+        }
+    }
+
     async fn claim_answer(
         &self,
         request: v1::ClaimRequest,
     ) -> Result<Answer<v1::ClaimResponse>, Error> {
-        let budget = self.budget();
-        let send = method!(ClaimService, claim);
+        let asked = request.wait.as_ref().and_then(time::from_wire).unwrap_or_default();
+        // A longer wait is refused, and a time that far away may not exist.
+        let wait = asked.min(Duration::from_millis(limits::WAIT_MAX.0));
+        let until = Instant::now() + wait;
+        let budget = self.budget().and(wait);
+        let claim = method!(ClaimService, claim);
+        let send = |channel, mut request: Request<v1::ClaimRequest>| {
+            if asked == wait {
+                // A repeat waits for what is left, not for the whole time again.
+                let left = until.saturating_duration_since(Instant::now());
+                request.get_mut().wait = (!left.is_zero()).then(|| time::to_wire(left));
+            }
+            claim(channel, request)
+        };
         retry::call(&self.inner.pool, budget, Repeat::Safe, request, send).await
     }
 
@@ -223,8 +255,22 @@ impl Client {
         F: Fn(Channel, Request<Q>) -> Fut + Send,
         Fut: Future<Output = Result<Response<R>, Status>> + Send,
     {
-        let answer = retry::call(&self.inner.pool, self.budget(), repeat, request, send).await?;
-        Ok(answer.message)
+        self.ask(repeat, request, send).await.map(|answer| answer.message)
+    }
+
+    /// The same with the moment at which the request that got the answer was sent.
+    pub(crate) async fn ask<Q, R, F, Fut>(
+        &self,
+        repeat: Repeat,
+        request: Q,
+        send: F,
+    ) -> Result<Answer<R>, Error>
+    where
+        Q: Clone + Send,
+        F: Fn(Channel, Request<Q>) -> Fut + Send,
+        Fut: Future<Output = Result<Response<R>, Status>> + Send,
+    {
+        retry::call(&self.inner.pool, self.budget(), repeat, request, send).await
     }
 
     /// Sends a call to one node and no other, once.

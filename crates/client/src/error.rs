@@ -12,6 +12,7 @@ use tonic::{Code, ConnectError, Status};
 use tonic_types::StatusExt;
 
 use crate::config::ConfigError;
+use crate::{time, v1};
 
 /// One field that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,11 +155,8 @@ impl Error {
     pub(crate) fn from_status(status: &Status) -> Self {
         let details = status.get_error_details();
         let Some(info) = details.error_info() else { return Self::without_details(status) };
-        let applied = match info.metadata.get(APPLIED).map(String::as_str) {
-            Some("no") => Applied::No,
-            Some("decided") => Applied::Decided,
-            Some(_) | None => Applied::Maybe,
-        };
+        let applied = info.metadata.get(APPLIED).and_then(|text| Applied::parse(text));
+        let applied = applied.unwrap_or(Applied::Maybe);
         let reason = Reason::parse(&info.reason).unwrap_or(Reason::Internal);
         let mut error = Self::new(reason, applied, status.code(), status.message().to_owned());
         error.0.reason_text.clone_from(&info.reason);
@@ -174,6 +172,19 @@ impl Error {
                 })
                 .collect();
         }
+        error
+    }
+
+    /// Reads how one item of a call was refused.
+    pub(crate) fn from_failure(failure: &v1::Failure) -> Self {
+        let code = Code::from_i32(i32::try_from(failure.code).unwrap_or(i32::MAX));
+        let reason = Reason::parse(&failure.reason).unwrap_or(Reason::Internal);
+        let applied = failure.metadata.get(APPLIED).and_then(|text| Applied::parse(text));
+        let applied = applied.unwrap_or(Applied::Maybe);
+        let mut error = Self::new(reason, applied, code, failure.message.clone());
+        error.0.reason_text.clone_from(&failure.reason);
+        error.0.metadata.clone_from(&failure.metadata);
+        error.0.retry_after = failure.retry_after.as_ref().and_then(time::from_wire);
         error
     }
 
@@ -207,44 +218,15 @@ impl Error {
         Self::new(reason, applied, code, message)
     }
 
-    /// Whether another endpoint, or the same one later, may answer better.
-    pub(crate) fn is_transient(&self) -> bool {
+    /// Whether another endpoint, or the same one later, may answer better: the client repeats such a
+    /// call by itself until its time is over.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
         if self.applied() == Applied::Decided {
             return false;
         }
-        match self.0.reason {
-            Reason::Overloaded
-            | Reason::StorageFull
-            | Reason::NoQuorum
-            | Reason::NoLeader
-            | Reason::NodeDraining
-            | Reason::OutcomeUnknown
-            | Reason::DeadlineExceeded
-            | Reason::Unreachable => true,
-            Reason::Internal => self.applied() == Applied::Maybe || self.0.retry_after.is_some(),
-            Reason::InvalidArgument
-            | Reason::IntentTimeInFuture
-            | Reason::TenantNotFound
-            | Reason::NamespaceNotFound
-            | Reason::RecordNotFound
-            | Reason::AlreadyExists
-            | Reason::NameInDeletion
-            | Reason::EtagMismatch
-            | Reason::StillInUse
-            | Reason::FingerprintMismatch
-            | Reason::FingerprintIncomparable
-            | Reason::AttemptIdReused
-            | Reason::AttemptSpent
-            | Reason::AttemptsExhausted
-            | Reason::LateReplay
-            | Reason::StaleEpoch
-            | Reason::LeaseExpired
-            | Reason::Revoked
-            | Reason::AlreadyCompleted
-            | Reason::ResultConflict
-            | Reason::UnsettledEffects
-            | Reason::EffectNotAllowed => false,
-        }
+        let failed = self.applied() == Applied::Maybe || self.0.retry_after.is_some();
+        self.0.reason.should_repeat() || (self.0.reason == Reason::Internal && failed)
     }
 
     /// Whether a node answered at all.

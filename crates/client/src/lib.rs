@@ -22,31 +22,46 @@
 //! * [`Client`] finds a node that answers, follows hints to the leader, and repeats a call only
 //!   where repeating is safe. Answers are the messages of [`v1`].
 //! * [`Claim`] holds a grant, renews it, and tells when it is no longer safe to act on it.
-//! * [`execute_once()`] is the whole round: claim, work, complete.
+//! * [`Permit`] is leave to send one effect that was recorded before; [`Settlement`] says what became
+//!   of it.
+//! * [`execute_once()`] is the whole round: claim, work, complete. [`execute_journaled()`] is the
+//!   same for one recorded effect.
 //! * [`Error`] says why, and whether the call can still take effect.
 
+mod batch;
 mod claim;
 mod client;
 mod cluster;
 mod config;
+mod effects;
 mod endpoints;
 mod error;
 mod execute;
 pub mod fingerprint;
+mod journaled;
+pub mod key;
 mod outcome;
+mod records;
 mod renew;
 mod request;
 mod retry;
 mod tenants;
 pub mod time;
+mod watch;
+mod work;
 
 pub use claim::{Claim, Lost, NotSafe};
 pub use client::Client;
 pub use config::{ClientConfig, ConfigError};
+pub use effects::{AsOf, EffectRequest, Finding, Permit, Settlement, TooLate};
 pub use error::{Applied, Error, FieldViolation, TryFailure};
-pub use execute::{ExecuteError, Executed, Execution, Work, execute_once};
-pub use firstclaim_core::{Reason, catalogue, limits};
+pub use execute::{ExecuteError, Executed, Execution, execute_once};
+pub use firstclaim_core::{Invalid, Reason, catalogue, limits};
 pub use firstclaim_proto::v1;
+pub use journaled::{Sent, execute_journaled};
 pub use outcome::{ClaimOutcome, Completion};
 pub use prost_types;
-pub use request::{ClaimRequest, HolderRef, mint_attempt_id};
+pub use records::{Reservation, Resolution, Resolved, Warrant};
+pub use request::{ClaimRequest, HolderRef, RecordRef, mint_attempt_id};
+pub use watch::{RecordWatch, RecordsWatch};
+pub use work::{Backoff, Work, WorkError};

@@ -7,12 +7,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::claim::{Lost, Standing};
+use crate::claim::{Lost, Standing, Term};
 use crate::client::Client;
 use crate::error::{Applied, Error};
 use crate::request::HolderRef;
 use crate::retry::Answer;
-use crate::{time, v1};
+use crate::v1;
 
 /// What is renewed, and where the outcome is written.
 pub(crate) struct Renewal {
@@ -49,7 +49,7 @@ pub(crate) async fn run(
             answer = call => answer,
         };
         match answer {
-            Ok(answer) => match renewal.extend(&answer) {
+            Ok(answer) => match extend(&renewal.standing, &answer) {
                 Some(lease) => {
                     next = answer.sent + lease / 3;
                     pause = (lease / 10).max(Duration::from_millis(10));
@@ -73,26 +73,31 @@ fn is_final(error: &Error) -> bool {
     error.applied() == Applied::Decided || !error.is_transient()
 }
 
-impl Renewal {
-    /// Takes in the new deadline and returns how long the lease was made, if the answer says so.
-    fn extend(&self, answer: &Answer<v1::RenewResponse>) -> Option<Duration> {
-        let message = &answer.message;
-        let store_time = message.store_time.as_ref()?;
-        let expire = message.lease_expire_time.as_ref()?;
-        let lease = time::between(store_time, expire);
-        let safe = message.safe_to_dispatch_until.as_ref().unwrap_or(expire);
-        let safe = time::between(store_time, safe).min(lease);
-        self.standing.send_modify(|standing| {
-            // Two answers may overtake each other; a deadline that was given stays given.
-            standing.deadline = standing.deadline.max(answer.sent + lease);
-            standing.safe_until = standing.safe_until.max(answer.sent + safe);
-            if message.mode() != v1::Mode::Unspecified {
-                standing.mode = message.mode();
-            }
-        });
-        Some(lease)
-    }
+/// What a renewal says about the time.
+pub(crate) fn term(answer: &Answer<v1::RenewResponse>) -> Result<Term, Error> {
+    let v1::RenewResponse { store_time, lease_expire_time, safe_to_dispatch_until, .. } =
+        answer.message;
+    Term::new(answer.sent, store_time, lease_expire_time, safe_to_dispatch_until)
+}
 
+/// Takes in what a renewal says and returns how long the lease was made, if the answer says so.
+pub(crate) fn extend(
+    standing: &watch::Sender<Standing>,
+    answer: &Answer<v1::RenewResponse>,
+) -> Option<Duration> {
+    let term = term(answer).ok()?;
+    standing.send_modify(|standing| {
+        // Two answers may overtake each other; a deadline that was given stays given.
+        standing.deadline = standing.deadline.max(term.sent + term.lease);
+        standing.safe_until = standing.safe_until.max(term.sent + term.safe);
+        if answer.message.mode() != v1::Mode::Unspecified {
+            standing.mode = answer.message.mode();
+        }
+    });
+    Some(term.lease)
+}
+
+impl Renewal {
     fn lose(&self, lost: Lost) {
         self.standing.send_modify(|standing| {
             if !standing.ended {

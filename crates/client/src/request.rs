@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use crate::effects::{EffectRequest, Settlement};
+use crate::outcome::Completion;
 use crate::{time, v1};
 
 /// A claim of a key. One value is one logical try: it keeps its attempt id, however often it is sent.
@@ -28,6 +30,15 @@ pub struct ClaimRequest {
     pub labels: BTreeMap<String, String>,
     /// Whether this caller can find out what an earlier, lost attempt did.
     pub accept_recovery: bool,
+    /// How long to wait for an answer other than Pending, at most 30 s; zero for not at all.
+    pub wait: Duration,
+    /// Effects that are recorded in the same round with an EXECUTE grant, each by its first dispatch.
+    pub effects: Vec<EffectRequest>,
+    /// Completes the record at once with an EXECUTE grant: for work that commits with the caller's
+    /// own transaction. Not together with `effects`.
+    pub complete_with: Option<Completion>,
+    /// The same request under another key is another intent.
+    pub allow_duplicate_intent: bool,
 }
 
 impl ClaimRequest {
@@ -48,6 +59,10 @@ impl ClaimRequest {
             intent_time: None,
             labels: BTreeMap::new(),
             accept_recovery: false,
+            wait: Duration::ZERO,
+            effects: Vec::new(),
+            complete_with: None,
+            allow_duplicate_intent: false,
         }
     }
 
@@ -100,6 +115,44 @@ impl ClaimRequest {
         self
     }
 
+    /// The same, waiting up to that long for an answer other than Pending. The store waits, at most
+    /// 30 s; the call gets that much more time.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// The same with an effect that is recorded in the same round. With an EXECUTE grant comes, for
+    /// each of them, leave to send it or a refusal: see [`Claim::permits`](crate::Claim::permits).
+    #[must_use]
+    pub fn effect(mut self, effect: EffectRequest) -> Self {
+        self.effects.push(effect);
+        self
+    }
+
+    /// The same, completing the record at once with an EXECUTE grant. Right where the work and the
+    /// mark that it is done commit in one transaction of the caller's own.
+    #[must_use]
+    pub fn complete_with(mut self, completion: Completion) -> Self {
+        self.complete_with = Some(completion);
+        self
+    }
+
+    /// The same from a caller that knows of the same request under another key, and says that it is
+    /// another intent.
+    #[must_use]
+    pub fn allow_duplicate_intent(mut self) -> Self {
+        self.allow_duplicate_intent = true;
+        self
+    }
+
+    /// The record that it claims.
+    #[must_use]
+    pub fn record(&self) -> RecordRef {
+        RecordRef::new(&self.tenant, &self.namespace, &self.key)
+    }
+
     /// The grant that this try may get.
     #[must_use]
     pub fn holder(&self, epoch: u64) -> HolderRef {
@@ -129,7 +182,36 @@ impl ClaimRequest {
             intent_time: self.intent_time.map(time::timestamp),
             labels: self.labels.clone(),
             accept_recovery: self.accept_recovery,
+            wait: (!self.wait.is_zero()).then(|| time::to_wire(self.wait)),
+            effects: self.effects.iter().map(EffectRequest::message).collect(),
+            complete_with: self.complete_with.clone().map(|with| v1::CompleteWith {
+                disposition: with.disposition.into(),
+                result: Some(with.result),
+            }),
+            allow_duplicate_intent: self.allow_duplicate_intent,
         }
+    }
+}
+
+/// Names a record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordRef {
+    /// The tenant.
+    pub tenant: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The key.
+    pub key: String,
+}
+
+impl RecordRef {
+    /// The record of that key.
+    pub fn new(
+        tenant: impl Into<String>,
+        namespace: impl Into<String>,
+        key: impl Into<String>,
+    ) -> Self {
+        Self { tenant: tenant.into(), namespace: namespace.into(), key: key.into() }
     }
 }
 
@@ -150,6 +232,12 @@ pub struct HolderRef {
 }
 
 impl HolderRef {
+    /// The record that it is a grant of.
+    #[must_use]
+    pub fn record(&self) -> RecordRef {
+        RecordRef::new(&self.tenant, &self.namespace, &self.key)
+    }
+
     pub(crate) fn renew(&self, lease: Option<Duration>) -> v1::RenewRequest {
         let holder = self.clone();
         v1::RenewRequest {
@@ -162,11 +250,7 @@ impl HolderRef {
         }
     }
 
-    pub(crate) fn complete(
-        &self,
-        disposition: v1::Disposition,
-        result: v1::Result,
-    ) -> v1::CompleteRequest {
+    pub(crate) fn complete(&self, completion: Completion) -> v1::CompleteRequest {
         let holder = self.clone();
         v1::CompleteRequest {
             tenant: holder.tenant,
@@ -174,8 +258,21 @@ impl HolderRef {
             key: holder.key,
             attempt_id: holder.attempt_id,
             epoch: holder.epoch,
-            disposition: disposition.into(),
-            result: Some(result),
+            disposition: completion.disposition.into(),
+            result: Some(completion.result),
+            settlements: completion.settlements.iter().map(Settlement::message).collect(),
+        }
+    }
+
+    pub(crate) fn record_effect(&self, effect: &EffectRequest) -> v1::RecordEffectRequest {
+        let holder = self.clone();
+        v1::RecordEffectRequest {
+            tenant: holder.tenant,
+            namespace: holder.namespace,
+            key: holder.key,
+            attempt_id: holder.attempt_id,
+            epoch: holder.epoch,
+            dispatch: Some(effect.message()),
         }
     }
 

@@ -46,6 +46,13 @@ pub(crate) struct Budget {
     pub(crate) unreachable: Duration,
 }
 
+impl Budget {
+    /// The same for a call that the store may hold for that long.
+    pub(crate) fn and(self, wait: Duration) -> Self {
+        Self { per_try: self.per_try + wait, overall: self.overall + wait, ..self }
+    }
+}
+
 /// An answer, with the moment at which the request that got it was sent.
 #[derive(Debug)]
 pub(crate) struct Answer<R> {

@@ -107,6 +107,58 @@ impl Reason {
                 "The grant, or the state of the key, does not allow this. Nothing was changed.",
                 "Do what the mode of the grant allows; see the message.",
             ),
+            Self::EffectNotFound => (
+                "The record, in its present life, has no such effect. Nothing was changed.",
+                "Take the uid from the answer of the claim, or list what is open: `firstclaim record show KEY`.",
+            ),
+            Self::EffectOpen => (
+                "The slot has an effect that may have happened: a timeout is not a refusal. Nothing may be sent beside it.",
+                "Settle that effect first, or send it again under its own id and provider key. Effects that do not exclude each other belong in different slots.",
+            ),
+            Self::EffectSettled => (
+                "The effect is settled, or an effect of its slot happened already. It must not be sent again.",
+                "Take the evidence that the answer carries, and complete the record with it.",
+            ),
+            Self::EffectMismatch => (
+                "An effect of that uid is known, but with another content, provider or provider key. Nothing was changed.",
+                "Send the effect exactly as it was recorded, or record another one under its own id.",
+            ),
+            Self::RedispatchUnsafe => (
+                "By the time that a repeat might arrive, the provider may no longer know the first one, so it could happen twice.",
+                "Look the effect up at the provider and settle it; give a provider key and its window when you record effects.",
+            ),
+            Self::EvidenceConflict => (
+                "The evidence contradicts what is known about the effect. What was known stays; the contradiction is kept for people.",
+                "Look at both pieces of evidence: `firstclaim record show KEY`. One of the two systems is wrong, or the effect happened twice.",
+            ),
+            Self::NotYetProvable => (
+                "The provider was asked too early: what was sent may still arrive. Nothing was changed.",
+                "Get a new store time after the provable time that the message names, ask the provider again, and settle with that.",
+            ),
+            Self::StillLive => (
+                "A holder is at work, or its takeover delay still runs. Nothing was changed.",
+                "Wait until the time that the message names, or revoke the claim first.",
+            ),
+            Self::NotPurgeable => (
+                "Only a completed record can be purged, and only by the epoch that you expect. Nothing was changed.",
+                "Read the record again; settle or resolve it first if it is not completed.",
+            ),
+            Self::KeyNotReserved => (
+                "The namespace serves only keys that a producer reserved, and nobody reserved this one. Nothing was stored.",
+                "Claim the key that came with the message. Reserve keys where the intent is born, never in the worker.",
+            ),
+            Self::DuplicateIntent => (
+                "The same request came under another key not long ago. Nothing was stored.",
+                "Use that key: it names the same intent. If it is another intent, say so with `allow_duplicate_intent`.",
+            ),
+            Self::RecordsExhausted => (
+                "The namespace holds as many records as its policy's `records_max` allows. Nothing was stored; holders are not affected.",
+                "Raise `records_max`, or wait until records are forgotten.",
+            ),
+            Self::RateLimited => (
+                "The namespace gets more claims a second than its policy's `claims_per_second` allows. This one never reached the log; holders are not affected.",
+                "Repeat the call after the pause that the answer names, or raise `claims_per_second`.",
+            ),
             Self::Overloaded => (
                 "Too many calls are under way. This one never reached the log.",
                 "Repeat the call after a pause, or at another node; lower the concurrency if it persists.",

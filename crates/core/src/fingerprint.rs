@@ -76,6 +76,15 @@ fn check_digest(field: &str, digest: &[u8]) -> Result<(), Invalid> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FingerprintSet(Vec<Fingerprint>);
 
+/// What the index of similar requests looks up: a scheme with a digest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Intent {
+    /// How the digest was computed.
+    pub scheme: Scheme,
+    /// The digest.
+    pub digest: Vec<u8>,
+}
+
 /// How a request's fingerprints relate to those bound to a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {

@@ -14,7 +14,9 @@ mod apply;
 pub mod catalogue;
 pub mod command;
 pub mod decide;
+pub mod effect;
 pub mod fingerprint;
+pub mod history;
 pub mod invalid;
 pub mod limits;
 pub mod name;
@@ -28,7 +30,9 @@ pub mod time;
 
 pub use apply::apply;
 pub use command::Command;
+pub use effect::{Content, EffectName, EffectUid};
 pub use fingerprint::{Fingerprint, FingerprintSet};
+pub use history::{History, Sighting};
 pub use invalid::Invalid;
 pub use name::{
     AttemptId, IdempotencyKey, Labels, NamespaceName, OwnerLabel, RecordRef, Scheme, TenantName,
@@ -37,6 +41,6 @@ pub use outcome::{Answer, Outcome, Refusal};
 pub use policy::{Policy, PolicyPatch};
 pub use reason::Reason;
 pub use record::{Epoch, Record};
-pub use store::{RecordId, Store};
+pub use store::{RecordId, Store, Usage};
 pub use tenant::{Etag, Namespace, Slot, Tenant};
 pub use time::{Expiry, Millis, Stamp, StoreClock, Timestamp};

@@ -15,6 +15,16 @@ pub const KEY_BYTES_MAX: usize = 512;
 pub const ATTEMPT_ID_BYTES_MAX: usize = 64;
 /// Bytes of an owner label.
 pub const OWNER_BYTES_MAX: usize = 128;
+/// Bytes of an effect's id and of a slot's name.
+pub const EFFECT_ID_BYTES_MAX: usize = 64;
+/// Bytes of a provider's name.
+pub const PROVIDER_BYTES_MAX: usize = 128;
+/// Bytes of a provider key.
+pub const PROVIDER_KEY_BYTES_MAX: usize = 512;
+/// Bytes of the name of a person or service that settles, resolves or purges.
+pub const PRINCIPAL_BYTES_MAX: usize = 128;
+/// Bytes of a region's name.
+pub const REGION_BYTES_MAX: usize = 63;
 /// Bytes of a fingerprint scheme's name, of a part's name and of a replay window's name.
 pub const SCHEME_BYTES_MAX: usize = 64;
 /// Fingerprint schemes of one claim.
@@ -45,6 +55,30 @@ pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Effects of one record.
 pub const EFFECTS_MAX: usize = 32;
+/// Bytes of an effect's request.
+pub const EFFECT_REQUEST_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of the evidence of one settlement.
+pub const EVIDENCE_BYTES_MAX: usize = 16 * 1024;
+/// Effects, or settlements, that one call may carry.
+pub const EFFECTS_PER_CALL_MAX: usize = EFFECTS_MAX;
+/// Permits of one effect.
+pub const DISPATCHES_MAX: u32 = 32;
+/// The shortest time that a permit leaves for the dispatch.
+pub const DISPATCH_MIN: Millis = Millis::from_secs(1);
+/// Claims that were not granted, kept per record.
+pub const SIGHTINGS_KEPT: usize = 16;
+/// Different outcomes of such claims counted per record.
+pub const SIGHTING_OUTCOMES_KEPT: usize = 32;
+/// Records that one report of such claims may speak of.
+pub const REPORT_RECORDS_MAX: usize = 64;
+/// Contradicting settlements kept per effect.
+pub const CONTRADICTIONS_KEPT: usize = 4;
+/// Settled work kept per record; what is open is always kept.
+pub const SETTLED_WORKS_KEPT: usize = 16;
+/// Similar keys that an answer names.
+pub const SIMILAR_KEYS_MAX: usize = 8;
+/// Rows of the intent index that one claim looks at.
+pub const SIMILAR_SCAN_MAX: usize = 1024;
 /// Attempts remembered per record.
 pub const ATTEMPTS_KEPT: usize = 8;
 /// Statements of fenced-out owners kept per record.
@@ -75,6 +109,8 @@ pub const POLICY_VERSIONS_MAX: usize = 64;
 pub const GRACE_MAX: Millis = Millis::from_secs(10);
 /// A pause of store time longer than this opens a grace window.
 pub const STALL_MIN: Millis = Millis::from_secs(6);
+/// Closed grace windows that the clock remembers.
+pub const PAST_WINDOWS_KEPT: usize = 64;
 /// A leader stamps at least this often while a lease may be live.
 pub const STAMP_INTERVAL_MAX: Millis = Millis::from_secs(5);
 /// How far the clocks of a majority may be apart.
@@ -84,9 +120,15 @@ pub const LOCAL_REPLAY_MAX: Millis = Millis::from_hours(24);
 
 /// Records looked at by one sweep.
 pub const SWEEP_RECORDS_MAX: u32 = 512;
+/// Pages that one extension of retentions looks at, where rows are forgotten.
+pub const EXTEND_PAGES_MAX: usize = 16;
 /// Rows of one page of a scan inside the state machine.
 pub const SCAN_PAGE: usize = 256;
 
+/// Items of one batch call.
+pub const BATCH_ITEMS_MAX: usize = 500;
+/// The longest that a claim may wait for an answer other than Pending.
+pub const WAIT_MAX: Millis = Millis::from_secs(30);
 /// Commands of one log entry.
 pub const ENTRY_COMMANDS_MAX: usize = 256;
 /// Bytes at which a log entry is closed; one larger command travels alone.

@@ -90,6 +90,62 @@ checked_string! {
     Scheme, check_scheme
 }
 
+checked_string! {
+    /// The caller's name for one effect of a record: 1–64 visible ASCII characters.
+    EffectId, check_effect_id
+}
+checked_string! {
+    /// Names a group of effects that exclude each other: 1–64 visible ASCII characters.
+    SlotName, check_slot
+}
+checked_string! {
+    /// Names the system that an effect is sent to: 1–128 visible ASCII characters.
+    ProviderName, check_provider
+}
+checked_string! {
+    /// The key by which a provider tells repeats of one effect: 1–512 visible ASCII characters.
+    ProviderKey, check_provider_key
+}
+checked_string! {
+    /// Who settled, resolved, revoked, admitted or purged, for people: at most 128 bytes.
+    Principal, check_principal
+}
+checked_string! {
+    /// The region that a call came in at, for people: at most 63 bytes.
+    Region, check_region
+}
+
+impl SlotName {
+    /// The slot of an effect that names none: so by default all effects of a record exclude each
+    /// other.
+    #[must_use]
+    pub fn default_slot() -> Self {
+        Self("default".to_owned())
+    }
+}
+
+impl From<&OwnerLabel> for Principal {
+    /// A holder that settles in its own name. The rule of both is the same.
+    fn from(owner: &OwnerLabel) -> Self {
+        Self(owner.0.clone())
+    }
+}
+
+impl From<&Principal> for OwnerLabel {
+    /// A person or service in a place where a holder would stand. The rule of both is the same.
+    fn from(principal: &Principal) -> Self {
+        Self(principal.0.clone())
+    }
+}
+
+impl Region {
+    /// The region of a call that came in nowhere in particular.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self("unknown".to_owned())
+    }
+}
+
 fn check_bytes(field: &str, text: &str, max: usize) -> Result<(), Invalid> {
     if text.is_empty() {
         return Err(Invalid::new(field, "is empty", format!("send 1 to {max} bytes")));
@@ -135,26 +191,55 @@ fn check_key(text: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn check_attempt_id(text: &str) -> Result<(), Invalid> {
-    check_bytes("attempt_id", text, limits::ATTEMPT_ID_BYTES_MAX)?;
+fn check_visible(field: &str, text: &str, max: usize, fix: &str) -> Result<(), Invalid> {
+    check_bytes(field, text, max)?;
     match text.chars().find(|c| !c.is_ascii_graphic()) {
         None => Ok(()),
-        Some(c) => Err(Invalid::new(
-            "attempt_id",
-            format!("holds {c:?}"),
-            "use visible ASCII without spaces, such as a UUID minted for this try",
-        )),
+        Some(c) => Err(Invalid::new(field, format!("holds {c:?}"), fix)),
+    }
+}
+
+fn check_attempt_id(text: &str) -> Result<(), Invalid> {
+    let fix = "use visible ASCII without spaces, such as a UUID minted for this try";
+    check_visible("attempt_id", text, limits::ATTEMPT_ID_BYTES_MAX, fix)
+}
+
+const VISIBLE: &str = "use visible ASCII without spaces";
+
+fn check_effect_id(text: &str) -> Result<(), Invalid> {
+    check_visible("effect_id", text, limits::EFFECT_ID_BYTES_MAX, VISIBLE)
+}
+
+fn check_slot(text: &str) -> Result<(), Invalid> {
+    check_visible("slot", text, limits::EFFECT_ID_BYTES_MAX, VISIBLE)
+}
+
+fn check_provider(text: &str) -> Result<(), Invalid> {
+    check_visible("provider", text, limits::PROVIDER_BYTES_MAX, VISIBLE)
+}
+
+fn check_provider_key(text: &str) -> Result<(), Invalid> {
+    check_visible("provider_key", text, limits::PROVIDER_KEY_BYTES_MAX, VISIBLE)
+}
+
+fn check_label(field: &str, text: &str, max: usize) -> Result<(), Invalid> {
+    check_bytes(field, text, max)?;
+    match text.chars().find(|c| c.is_control()) {
+        None => Ok(()),
+        Some(c) => Err(Invalid::new(field, format!("holds {c:?}"), "leave control characters out")),
     }
 }
 
 fn check_owner(text: &str) -> Result<(), Invalid> {
-    check_bytes("owner", text, limits::OWNER_BYTES_MAX)?;
-    match text.chars().find(|c| c.is_control()) {
-        None => Ok(()),
-        Some(c) => {
-            Err(Invalid::new("owner", format!("holds {c:?}"), "leave control characters out"))
-        }
-    }
+    check_label("owner", text, limits::OWNER_BYTES_MAX)
+}
+
+fn check_principal(text: &str) -> Result<(), Invalid> {
+    check_label("principal", text, limits::PRINCIPAL_BYTES_MAX)
+}
+
+fn check_region(text: &str) -> Result<(), Invalid> {
+    check_label("region", text, limits::REGION_BYTES_MAX)
 }
 
 fn check_scheme(text: &str) -> Result<(), Invalid> {

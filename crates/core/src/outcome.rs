@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::effect::{EffectUid, Findings, Journal, Permit};
 use crate::invalid::Invalid;
-use crate::name::{OwnerLabel, RecordRef};
+use crate::name::{IdempotencyKey, OwnerLabel, ProviderKey, RecordRef};
 use crate::policy::{OnLapse, Policy, Retention};
-use crate::record::{Completion, Epoch, Mode, OpenWork};
+use crate::record::{Completion, Epoch, Logical, Mode};
 use crate::tenant::{Etag, Namespace, Tenant};
 use crate::time::{Expiry, Millis, Timestamp};
 
@@ -45,6 +46,22 @@ pub enum Answer {
     Swept(Swept),
     /// To a tick.
     Ticked,
+    /// To a RecordEffect.
+    Permitted(Box<Permitted>),
+    /// To a SettleEffect.
+    Settled(Box<Settled>),
+    /// To a Reserve.
+    Reserved(Box<Reserved>),
+    /// To a Resolve.
+    Resolved(ResolvedAnswer),
+    /// To a Revoke.
+    Revoked(RevokedAnswer),
+    /// To a Purge.
+    Purged(Purged),
+    /// To an ExtendExisting.
+    Extended(Extended),
+    /// To a Report.
+    Reported,
 }
 
 /// How a claim came to be acquired.
@@ -91,8 +108,113 @@ pub struct Acquired {
     pub horizon_checked: bool,
     /// EXECUTE grants so far, this one included.
     pub execute_grants: u32,
-    /// What earlier holders left open.
-    pub open: Vec<OpenWork>,
+    /// Names this life of the key: the first half of every effect's uid.
+    pub life: u64,
+    /// What happened, or may have happened, under earlier grants and this one, with its evidence.
+    pub journal: Journal,
+    /// What became of each effect that the claim carried, by position.
+    pub permits: Vec<Result<Permitted, Refusal>>,
+    /// The completion that the claim carried.
+    pub completion: Option<Completion>,
+    /// Other keys with the same fingerprint.
+    pub similar_keys: Vec<IdempotencyKey>,
+}
+
+/// Leave to send one effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permitted {
+    /// Which effect.
+    pub uid: EffectUid,
+    /// The key to give to the provider.
+    pub provider_key: Option<ProviderKey>,
+    /// For which dispatch, and until when.
+    pub permit: Permit,
+    /// Whether it was given before.
+    pub repeated: bool,
+}
+
+/// What a settlement changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Which effect.
+    pub uid: EffectUid,
+    /// What is known about it now.
+    pub findings: Findings,
+    /// Whether it was known before, or there was nothing to settle.
+    pub repeated: bool,
+    /// What the record is now.
+    pub state: Logical,
+    /// The mode of a live claim now.
+    pub mode: Option<Mode>,
+    /// What is still open.
+    pub open: Journal,
+    /// Whether the settlement completed the record.
+    pub completed_record: bool,
+}
+
+/// A key that is bound to its request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// Whether this call reserved it; else it was known before and is unchanged.
+    pub created: bool,
+    /// What the record is.
+    pub state: Logical,
+    /// The present epoch; 0 if nobody has claimed it.
+    pub epoch: Epoch,
+    /// When this life of the key began.
+    pub first_seen_time: Timestamp,
+    /// When it is forgotten, if nobody claims it.
+    pub identity_expire_time: Option<Expiry>,
+    /// When the intent was born, as it is bound.
+    pub intent_time: Option<Timestamp>,
+    /// Whether this call gave another intent time.
+    pub intent_time_differs: bool,
+    /// Whether its intent time was checked against all retentions.
+    pub horizon_checked: bool,
+    /// Other keys with the same fingerprint.
+    pub similar_keys: Vec<IdempotencyKey>,
+}
+
+/// A record that was resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResolvedAnswer {
+    /// The epoch that fences all holders before out.
+    pub epoch: Epoch,
+    /// What the record is now.
+    pub state: Logical,
+    /// Whether the same call resolved it before.
+    pub repeated: bool,
+}
+
+/// A claim that can neither be renewed nor dispatch any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevokedAnswer {
+    /// Whose.
+    pub epoch: Epoch,
+    /// When its lease ends now.
+    pub lease_expire_time: Timestamp,
+    /// Whether it was revoked before.
+    pub repeated: bool,
+}
+
+/// A record whose result is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purged {
+    /// The record's epoch.
+    pub epoch: Epoch,
+    /// Whether it was gone before.
+    pub repeated: bool,
+}
+
+/// A page of records whose retention was made longer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extended {
+    /// Records looked at.
+    pub seen: u32,
+    /// Records that are kept longer now.
+    pub extended: u32,
+    /// Where the next page starts; none after the last one.
+    pub next: Option<IdempotencyKey>,
 }
 
 /// It is done.
@@ -140,7 +262,9 @@ pub struct Pending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unresolved {
     /// What is open, since when, and who left it.
-    pub open: Vec<OpenWork>,
+    pub open: Journal,
+    /// Names this life of the key: the first half of every effect's uid.
+    pub life: u64,
     /// Since when the record is unresolved.
     pub since: Timestamp,
     /// The present epoch.
@@ -377,12 +501,90 @@ pub enum Refusal {
     },
     /// Something is open.
     UnsettledEffects {
+        /// Names this life of the key.
+        life: u64,
         /// What.
-        open: Vec<OpenWork>,
+        open: Journal,
     },
     /// The grant or the key does not allow it.
     EffectNotAllowed {
         /// Why.
         problem: String,
+    },
+    /// No such effect in the record.
+    EffectNotFound {
+        /// Which.
+        uid: EffectUid,
+    },
+    /// The slot has an effect that may have happened.
+    EffectOpen {
+        /// Which.
+        uid: EffectUid,
+    },
+    /// The slot has an effect that happened, or the effect itself is settled.
+    EffectSettled {
+        /// Which.
+        uid: EffectUid,
+        /// What is known about it.
+        findings: Box<Findings>,
+    },
+    /// The effect is known with other content.
+    EffectMismatch {
+        /// Which.
+        uid: EffectUid,
+        /// The field that differs.
+        field: String,
+    },
+    /// The provider might take a repeat for another effect.
+    RedispatchUnsafe {
+        /// Which.
+        uid: EffectUid,
+        /// Until when the provider tells repeats; none if it has no key or no known window.
+        dedup_until: Option<Expiry>,
+    },
+    /// Another dispatch number is next.
+    DispatchNumber {
+        /// Which effect.
+        uid: EffectUid,
+        /// The number that is next.
+        next: u32,
+    },
+    /// The evidence contradicts what is known; it is kept.
+    EvidenceConflict {
+        /// Which effect.
+        uid: EffectUid,
+        /// Whether the new evidence is kept for people.
+        evidence_kept: bool,
+    },
+    /// The look-up was too early to prove anything.
+    NotYetProvable {
+        /// Which effect.
+        uid: EffectUid,
+        /// From when on an answer of the provider proves it.
+        provable_time: Timestamp,
+    },
+    /// A holder is at work, or may still take over.
+    StillLive {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Only a completed record of the expected epoch can be purged.
+    NotPurgeable {
+        /// The present epoch.
+        epoch: Epoch,
+        /// What the record is.
+        state: Logical,
+    },
+    /// The namespace serves only keys that a producer reserved.
+    KeyNotReserved,
+    /// The same request arrived under another key.
+    DuplicateIntent {
+        /// Those keys, newest first.
+        similar_keys: Vec<IdempotencyKey>,
+    },
+    /// The namespace holds as many records as its policy allows.
+    RecordsExhausted {
+        /// The policy's bound.
+        records_max: u64,
     },
 }

@@ -72,6 +72,32 @@ reasons! {
     UnsettledEffects = "UNSETTLED_EFFECTS";
     /// The grant does not allow it.
     EffectNotAllowed = "EFFECT_NOT_ALLOWED";
+    /// No such effect in the record.
+    EffectNotFound = "EFFECT_NOT_FOUND";
+    /// The slot has an effect that may have happened.
+    EffectOpen = "EFFECT_OPEN";
+    /// The effect, or one of its slot, is settled.
+    EffectSettled = "EFFECT_SETTLED";
+    /// The effect is known with other content.
+    EffectMismatch = "EFFECT_MISMATCH";
+    /// The provider might take a repeat for another effect.
+    RedispatchUnsafe = "REDISPATCH_UNSAFE";
+    /// The evidence contradicts what is known.
+    EvidenceConflict = "EVIDENCE_CONFLICT";
+    /// The look-up was too early.
+    NotYetProvable = "NOT_YET_PROVABLE";
+    /// A holder is at work.
+    StillLive = "STILL_LIVE";
+    /// Nothing that may be purged.
+    NotPurgeable = "NOT_PURGEABLE";
+    /// Only reserved keys may be claimed.
+    KeyNotReserved = "KEY_NOT_RESERVED";
+    /// The same request under another key.
+    DuplicateIntent = "DUPLICATE_INTENT";
+    /// The namespace is full.
+    RecordsExhausted = "RECORDS_EXHAUSTED";
+    /// The namespace gets more claims a second than its policy allows.
+    RateLimited = "RATE_LIMITED";
     /// Too much is under way.
     Overloaded = "OVERLOADED";
     /// The disk is full.
@@ -90,6 +116,60 @@ reasons! {
     Internal = "INTERNAL";
     /// No endpoint answered. Said by clients, never by a node.
     Unreachable = "UNREACHABLE";
+}
+
+impl Reason {
+    /// Whether the same call should be repeated, here or at another node: exactly then its failure
+    /// carries `google.rpc.RetryInfo`. Semantics §7.
+    #[must_use]
+    pub const fn should_repeat(self) -> bool {
+        match self {
+            Self::NameInDeletion
+            | Self::NotYetProvable
+            | Self::RateLimited
+            | Self::Overloaded
+            | Self::StorageFull
+            | Self::NoQuorum
+            | Self::NoLeader
+            | Self::NodeDraining
+            | Self::OutcomeUnknown
+            | Self::DeadlineExceeded
+            | Self::Unreachable => true,
+            Self::InvalidArgument
+            | Self::IntentTimeInFuture
+            | Self::TenantNotFound
+            | Self::NamespaceNotFound
+            | Self::RecordNotFound
+            | Self::AlreadyExists
+            | Self::EtagMismatch
+            | Self::StillInUse
+            | Self::FingerprintMismatch
+            | Self::FingerprintIncomparable
+            | Self::AttemptIdReused
+            | Self::AttemptSpent
+            | Self::AttemptsExhausted
+            | Self::LateReplay
+            | Self::StaleEpoch
+            | Self::LeaseExpired
+            | Self::Revoked
+            | Self::AlreadyCompleted
+            | Self::ResultConflict
+            | Self::UnsettledEffects
+            | Self::EffectNotAllowed
+            | Self::EffectNotFound
+            | Self::EffectOpen
+            | Self::EffectSettled
+            | Self::EffectMismatch
+            | Self::RedispatchUnsafe
+            | Self::EvidenceConflict
+            | Self::StillLive
+            | Self::NotPurgeable
+            | Self::KeyNotReserved
+            | Self::DuplicateIntent
+            | Self::RecordsExhausted
+            | Self::Internal => false,
+        }
+    }
 }
 
 impl Refusal {
@@ -118,7 +198,19 @@ impl Refusal {
             Self::AlreadyCompleted { .. } => Reason::AlreadyCompleted,
             Self::ResultConflict { .. } => Reason::ResultConflict,
             Self::UnsettledEffects { .. } => Reason::UnsettledEffects,
-            Self::EffectNotAllowed { .. } => Reason::EffectNotAllowed,
+            Self::EffectNotAllowed { .. } | Self::DispatchNumber { .. } => Reason::EffectNotAllowed,
+            Self::EffectNotFound { .. } => Reason::EffectNotFound,
+            Self::EffectOpen { .. } => Reason::EffectOpen,
+            Self::EffectSettled { .. } => Reason::EffectSettled,
+            Self::EffectMismatch { .. } => Reason::EffectMismatch,
+            Self::RedispatchUnsafe { .. } => Reason::RedispatchUnsafe,
+            Self::EvidenceConflict { .. } => Reason::EvidenceConflict,
+            Self::NotYetProvable { .. } => Reason::NotYetProvable,
+            Self::StillLive { .. } => Reason::StillLive,
+            Self::NotPurgeable { .. } => Reason::NotPurgeable,
+            Self::KeyNotReserved => Reason::KeyNotReserved,
+            Self::DuplicateIntent { .. } => Reason::DuplicateIntent,
+            Self::RecordsExhausted { .. } => Reason::RecordsExhausted,
         }
     }
 }

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::fingerprint::FingerprintSet;
+use crate::effect::{Content, Effect, Findings, Journal, OpenCause, Work};
+use crate::fingerprint::{FingerprintSet, Intent};
 use crate::limits;
-use crate::name::{AttemptId, Labels, OwnerLabel};
+use crate::name::{AttemptId, Labels, OwnerLabel, Principal, Region};
+use crate::outcome::AcquiredKind;
 use crate::policy::{OnLapse, Policy, Retention};
 use crate::time::{Expiry, Millis, StoreClock, Timestamp};
 
@@ -56,8 +58,8 @@ pub struct Grant {
     pub journaled: bool,
     /// Whether an operator took the right to renew away.
     pub revoked: bool,
-    /// What the caller said about the attempt.
-    pub labels: Labels,
+    /// The latest deadline that it had before it was revoked; the beginning of time if it was not.
+    pub revoked_deadline: Timestamp,
 }
 
 /// What was frozen into the record at its latest grant.
@@ -89,6 +91,25 @@ impl Frozen {
     }
 }
 
+/// How a grant ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// Its holder completed the record as succeeded.
+    Succeeded,
+    /// Its holder completed the record as failed.
+    Failed,
+    /// Its holder gave it back: nothing happened.
+    ReleasedRetry,
+    /// Its holder gave it back and unbound the key.
+    ReleasedUnbind,
+    /// Its holder gave it back: nobody knows.
+    ReleasedUnknown,
+    /// Its lease ran out, and somebody else was granted the claim, or settled what it left.
+    Lapsed,
+    /// Evidence from elsewhere ended it.
+    Overtaken,
+}
+
 /// An attempt that is remembered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownAttempt {
@@ -98,40 +119,51 @@ pub struct KnownAttempt {
     pub owner: OwnerLabel,
     /// The epoch that it was granted.
     pub epoch: Epoch,
+    /// How the claim was acquired.
+    pub kind: AcquiredKind,
     /// What it was granted.
     pub mode: Mode,
     /// Whether it recorded effects.
     pub journaled: bool,
-}
-
-/// Why the work of an epoch is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OpenCause {
-    /// Its lease ran out with nothing recorded.
-    Lapsed,
-    /// Its holder said that the outcome is unknown.
-    ReleasedUnknown,
-}
-
-/// The implicit effect of an EXECUTE epoch, when nobody knows whether it happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenWork {
-    /// Whose work.
-    pub epoch: Epoch,
-    /// The attempt that held the epoch.
-    pub attempt_id: AttemptId,
-    /// Who that was.
-    pub owner: OwnerLabel,
-    /// Why it is open.
-    pub cause: OpenCause,
-    /// Since when.
-    pub since: Timestamp,
-    /// The latest effective deadline ever given to the epoch.
+    /// The region that the claim came in at.
+    pub region: Region,
+    /// When it was granted.
+    pub granted_time: Timestamp,
+    /// What the caller said about the attempt.
+    pub labels: Labels,
+    /// How the grant ended, and when it was known; none while it is out.
+    pub ended: Option<(Ending, Timestamp)>,
+    /// The latest effective deadline ever given to the grant, once it ended.
     pub deadline: Timestamp,
-    /// How long after that a "not found" proves nothing.
+    /// The settle horizon that was frozen at the grant.
     pub settle_horizon: Millis,
-    /// What the holder said about it.
-    pub note: String,
+}
+
+impl KnownAttempt {
+    /// Whether the grant has the implicit effect `work`.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.mode == Mode::Execute && !self.journaled
+    }
+}
+
+/// How a person or a reconciler ended what nobody else could.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resolution {
+    /// The epoch that was expected.
+    pub expected_epoch: Epoch,
+    /// The epoch that it was given.
+    pub epoch: Epoch,
+    /// The try, by which a repeat is recognised.
+    pub attempt_id: AttemptId,
+    /// Who did it.
+    pub principal: Principal,
+    /// Why.
+    pub reason: String,
+    /// What shows it.
+    pub evidence: Content,
+    /// When.
+    pub time: Timestamp,
 }
 
 /// What a fenced-out owner reported; kept for people, changes nothing by itself.
@@ -224,6 +256,8 @@ pub struct Completion {
     pub result_expire_time: Expiry,
     /// When the key is forgotten.
     pub identity_expire_time: Expiry,
+    /// Whether the result was purged.
+    pub purged: bool,
 }
 
 /// How far a record has come, as it is stored. See [`Record::logical`] for what it means at a time.
@@ -268,10 +302,16 @@ pub struct Record {
     pub fingerprints: FingerprintSet,
     /// When this life began.
     pub first_seen_time: Timestamp,
+    /// When the key was bound to the present request: later than that only after an unbinding.
+    pub bound_time: Timestamp,
     /// When the intent was born, as its first claim said.
     pub intent_time: Option<Timestamp>,
     /// Whether a producer reserved the key.
     pub reserved: bool,
+    /// Who admitted a key that was too late to be a first claim by itself, and why.
+    pub admitted: Option<(Principal, String)>,
+    /// What the producer said when it reserved the key.
+    pub reserve_labels: Labels,
     /// When the record last took a write.
     pub last_write_time: Timestamp,
     /// The latest epoch.
@@ -284,8 +324,14 @@ pub struct Record {
     pub execute_grants: u32,
     /// The attempts granted last, newest at the end.
     pub attempts: Vec<KnownAttempt>,
-    /// Work that nobody knows the outcome of.
-    pub works: Vec<OpenWork>,
+    /// Work that is or was open, or was settled, oldest first.
+    pub works: Vec<Work>,
+    /// Recorded effects, oldest first.
+    pub effects: Vec<Effect>,
+    /// The latest resolution.
+    pub resolution: Option<Resolution>,
+    /// The place in the log of the latest change: index of the entry, place in the entry.
+    pub revision: u64,
     /// What fenced-out owners reported.
     pub evidence: Vec<Evidence>,
     /// Epochs up to this one served another request, before the key was unbound.
@@ -295,7 +341,7 @@ pub struct Record {
 }
 
 /// What the stored state means at a given time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Logical {
     /// Reserved.
     Reserved,
@@ -350,56 +396,151 @@ impl Record {
     /// A lapsed claim with nothing open ages from the later of its deadline and its last write; one
     /// with something open is never forgotten by time.
     fn lapsed_expiry(&self, clock: &StoreClock) -> Expiry {
-        if !self.works.is_empty() || self.own_work_opens() {
+        if self.lapse_leaves_open() {
             return Expiry::Never;
         }
         let start = self.deadline(clock).unwrap_or_default().max(self.last_write_time);
         self.frozen.identity_retention.from(start)
     }
 
-    /// Whether a lapse of the present grant leaves its work open.
-    fn own_work_opens(&self) -> bool {
-        self.frozen.on_lapse == OnLapse::Recover
-            && self
-                .grant
-                .as_ref()
-                .is_some_and(|grant| grant.mode == Mode::Execute && !grant.journaled)
+    /// Whether a lapse of the present grant leaves anything open.
+    fn lapse_leaves_open(&self) -> bool {
+        self.noted_open() || self.own_work_opens()
     }
 
-    /// All work that is open at store time: what is noted, and that of a lapsed claim.
+    /// Whether anything is open that is written down.
     #[must_use]
-    pub fn open_works(&self, clock: &StoreClock) -> Vec<OpenWork> {
-        let mut open = self.works.clone();
+    pub fn noted_open(&self) -> bool {
+        self.works.iter().any(|work| work.findings.open())
+            || self.effects.iter().any(|effect| effect.findings.open())
+    }
+
+    /// Whether the present grant has the implicit effect `work`, and nobody has settled it.
+    #[must_use]
+    pub fn has_own_work(&self) -> bool {
+        self.grant.as_ref().is_some_and(|grant| {
+            grant.mode == Mode::Execute
+                && !grant.journaled
+                && !self.works.iter().any(|work| work.epoch == grant.epoch)
+        })
+    }
+
+    /// Whether a lapse of the present grant leaves its work open.
+    fn own_work_opens(&self) -> bool {
+        self.frozen.on_lapse == OnLapse::Recover && self.has_own_work()
+    }
+
+    /// What happened and may have happened at store time, the work of a lapsed claim included.
+    #[must_use]
+    pub fn journal(&self, clock: &StoreClock) -> Journal {
+        let mut works = self.works.clone();
         if self.logical(clock) == Some(Logical::Lapsed) && self.own_work_opens() {
-            open.extend(self.own_work(clock, OpenCause::Lapsed, String::new()));
+            works.extend(self.own_work(clock, OpenCause::Lapsed, String::new()));
         }
-        open
+        Journal { works, effects: self.effects.clone() }
+    }
+
+    /// What of it is open.
+    #[must_use]
+    pub fn open(&self, clock: &StoreClock) -> Journal {
+        self.journal(clock).open()
     }
 
     /// The work of the present grant, as open.
     #[must_use]
-    pub fn own_work(&self, clock: &StoreClock, cause: OpenCause, note: String) -> Option<OpenWork> {
+    pub fn own_work(&self, clock: &StoreClock, cause: OpenCause, note: String) -> Option<Work> {
         let grant = self.grant.as_ref()?;
-        let deadline = self.deadline(clock)?;
-        Some(OpenWork {
+        let since = match cause {
+            OpenCause::Lapsed => self.deadline(clock)?,
+            OpenCause::ReleasedUnknown | OpenCause::Interrupted => clock.now(),
+        };
+        Some(Work {
             epoch: grant.epoch,
             attempt_id: grant.attempt_id.clone(),
             owner: grant.owner.clone(),
-            cause,
-            since: match cause {
-                OpenCause::Lapsed => deadline,
-                OpenCause::ReleasedUnknown => clock.now(),
-            },
-            deadline,
+            cause: Some(cause),
+            since,
+            deadline: self.latest_deadline(clock)?,
             settle_horizon: self.frozen.settle_horizon,
             note,
+            findings: Findings::default(),
         })
+    }
+
+    /// Writes the work of the present grant down as open, unless it has none.
+    pub(crate) fn note_own_work(&mut self, clock: &StoreClock, cause: OpenCause, note: &str) {
+        if self.has_own_work() {
+            let work = self.own_work(clock, cause, note.to_owned());
+            self.works.extend(work);
+        }
+    }
+
+    /// Writes down what a lapse of the present grant left open, so that it stays open through later
+    /// grants.
+    pub(crate) fn note_lapse(&mut self, clock: &StoreClock) {
+        if self.logical(clock) == Some(Logical::Lapsed) && self.own_work_opens() {
+            self.note_own_work(clock, OpenCause::Lapsed, "");
+        }
+    }
+
+    /// The latest attempt that was granted the epoch.
+    #[must_use]
+    pub fn attempt(&self, epoch: Epoch) -> Option<&KnownAttempt> {
+        self.attempts.iter().rev().find(|known| known.epoch == epoch)
+    }
+
+    /// Writes down how the present grant ended, unless that is known.
+    pub(crate) fn end(&mut self, clock: &StoreClock, ending: Ending) {
+        let Some((epoch, deadline)) =
+            self.grant.as_ref().map(|it| it.epoch).zip(self.latest_deadline(clock))
+        else {
+            return;
+        };
+        let known = self.attempts.iter_mut().rev().find(|known| known.epoch == epoch);
+        if let Some(known) = known.filter(|known| known.ended.is_none()) {
+            known.ended = Some((ending, clock.now()));
+            known.deadline = deadline;
+        }
+    }
+
+    /// The latest effective deadline ever given to the present grant.
+    #[must_use]
+    pub fn latest_deadline(&self, clock: &StoreClock) -> Option<Timestamp> {
+        let grant = self.grant.as_ref()?;
+        let latest = clock.latest_deadline(grant.lease_expire_time, grant.lease_written_time);
+        Some(latest.max(grant.revoked_deadline))
+    }
+
+    /// Forgets the oldest settled work beyond [`limits::SETTLED_WORKS_KEPT`].
+    pub(crate) fn trim_works(&mut self) {
+        let settled = |work: &&Work| !work.findings.open();
+        while self.works.iter().filter(settled).count() > limits::SETTLED_WORKS_KEPT {
+            let Some(oldest) = self.works.iter().position(|work| !work.findings.open()) else {
+                return;
+            };
+            self.works.remove(oldest);
+        }
     }
 
     /// Whether nothing but time or a decision can end it: the index of unfinished records holds it.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         matches!(self.state, State::Claimed | State::Unresolved { .. })
+    }
+
+    /// Under what the index of similar requests lists the record, and since when: nothing while the
+    /// key is unbound.
+    #[must_use]
+    pub fn intents(&self) -> Vec<(Intent, Timestamp)> {
+        if matches!(self.state, State::Unbound { .. }) {
+            return Vec::new();
+        }
+        self.fingerprints
+            .all()
+            .iter()
+            .map(|one| Intent { scheme: one.scheme().clone(), digest: one.digest().to_vec() })
+            .map(|intent| (intent, self.bound_time))
+            .collect()
     }
 
     /// The first time at which the sweeper has something to do here, if ever.
@@ -411,7 +552,7 @@ impl Record {
             | State::Unbound { identity_expire_time, .. } => *identity_expire_time,
             State::Unresolved { .. } => Expiry::Never,
             State::Claimed => {
-                if !self.works.is_empty() || self.own_work_opens() {
+                if self.lapse_leaves_open() {
                     Expiry::Never
                 } else {
                     let lease = self.grant.as_ref().map(|grant| grant.lease_expire_time);

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fingerprint::Intent;
+use crate::history::History;
 use crate::name::{IdempotencyKey, NamespaceName, TenantName};
 use crate::record::Record;
 use crate::tenant::{Cluster, Namespace, Slot, Tenant};
@@ -16,10 +18,18 @@ pub struct RecordId {
     pub key: IdempotencyKey,
 }
 
+/// How much a namespace's life holds, forgotten or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Records that are stored.
+    pub records: u64,
+}
+
 /// The typed state below [`apply`](crate::apply()).
 ///
-/// Reads see the writes before them. The implementor keeps two indexes by what the records say of
-/// themselves: *due* by [`Record::sweep_time`], *unfinished* by [`Record::is_unfinished`].
+/// Reads see the writes before them. The implementor keeps the indexes by what the records say of
+/// themselves: *due* by [`Record::sweep_time`], *unfinished* by [`Record::is_unfinished`], *similar*
+/// by [`Record::intents`], *changed* by [`Record::revision`]. It counts the records, too.
 pub trait Store {
     /// What a bad disk says.
     type Error;
@@ -103,12 +113,26 @@ pub trait Store {
     /// The disk's.
     fn record(&mut self, id: &RecordId) -> Result<Option<Record>, Self::Error>;
 
-    /// Writes a record, or removes it.
+    /// Writes a record, or removes it with its history.
     ///
     /// # Errors
     ///
     /// The disk's.
     fn put_record(&mut self, id: &RecordId, record: Option<Record>) -> Result<(), Self::Error>;
+
+    /// The claims of a record that were not granted.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn history(&mut self, id: &RecordId) -> Result<Option<History>, Self::Error>;
+
+    /// Writes the claims of a record that were not granted.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn put_history(&mut self, id: &RecordId, history: History) -> Result<(), Self::Error>;
 
     /// Records whose sweep time is at or before `up_to`, by (time, namespace, key).
     ///
@@ -140,6 +164,40 @@ pub trait Store {
         after: Option<&IdempotencyKey>,
         limit: usize,
     ) -> Result<Vec<RecordId>, Self::Error>;
+
+    /// Records of a namespace's life whose request has that fingerprint and that began at or after
+    /// `since`, latest first.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn similar(
+        &mut self,
+        namespace: u64,
+        intent: &Intent,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RecordId>, Self::Error>;
+
+    /// Records of a namespace's life that changed after `revision`, by the revision of their latest
+    /// change.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn changed(
+        &mut self,
+        namespace: u64,
+        revision: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, RecordId)>, Self::Error>;
+
+    /// How much a namespace's life holds.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    fn usage(&mut self, namespace: u64) -> Result<Usage, Self::Error>;
 
     /// The deleted namespace's life that is cleared next.
     ///

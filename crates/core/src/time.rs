@@ -125,9 +125,30 @@ pub struct StoreClock {
     windows: Vec<GraceWindow>,
     /// Grace given in that chain.
     spent: Millis,
+    /// Windows of earlier chains, oldest first, at most [`limits::PAST_WINDOWS_KEPT`].
+    past: Vec<GraceWindow>,
+    /// The latest end of a window that is not remembered any more.
+    past_until: Timestamp,
 }
 
 impl StoreClock {
+    /// A clock that was stored before closed windows were remembered.
+    #[must_use]
+    pub fn with_unknown_past(
+        now: Timestamp,
+        term: Option<u64>,
+        windows: Vec<GraceWindow>,
+        spent: Millis,
+    ) -> Self {
+        Self { now, term, windows, spent, past: Vec::new(), past_until: now }
+    }
+
+    /// Forgets the closed windows: a lease written before now may have had any grace.
+    pub fn forget_past(&mut self) {
+        self.past.clear();
+        self.past_until = self.now;
+    }
+
     /// Store time `T`.
     #[must_use]
     pub fn now(&self) -> Timestamp {
@@ -148,8 +169,7 @@ impl StoreClock {
         let previous = self.now;
         self.now = previous.max(stamp.time);
         if !self.windows.iter().any(|window| previous < window.until) {
-            self.windows.clear();
-            self.spent = Millis(0);
+            self.retire_windows();
         }
         let gap = self.now.since(previous);
         // The first stamp of all ends no gap: no lease was written before it.
@@ -164,15 +184,42 @@ impl StoreClock {
         self.now
     }
 
+    /// Ends the chain: its windows extend nothing any more, but what they extended is remembered.
+    fn retire_windows(&mut self) {
+        self.past.append(&mut self.windows);
+        self.spent = Millis(0);
+        let excess = self.past.len().saturating_sub(limits::PAST_WINDOWS_KEPT);
+        for window in self.past.drain(..excess) {
+            self.past_until = self.past_until.max(window.until);
+        }
+    }
+
+    /// The latest deadline that a lease ever had, closed grace windows included.
+    ///
+    /// A lease from before the oldest remembered window may have had any grace, so it is given all.
+    #[must_use]
+    pub fn latest_deadline(&self, expire: Timestamp, written: Timestamp) -> Timestamp {
+        let start =
+            if written < self.past_until { expire.after(limits::GRACE_MAX) } else { expire };
+        let past = extended(&self.past, start, written);
+        extended(&self.windows, past, written)
+    }
+
     /// The effective deadline `D` of a lease: its stored deadline, or later by grace.
     #[must_use]
     pub fn effective_deadline(&self, expire: Timestamp, written: Timestamp) -> Timestamp {
-        self.windows.iter().fold(expire, |deadline, window| {
-            if written <= window.gap_start && window.gap_start < deadline {
-                deadline.max(window.until)
-            } else {
-                deadline
-            }
-        })
+        extended(&self.windows, expire, written)
     }
+}
+
+/// A deadline after the windows, in order: each extends the leases written before its gap and live
+/// in it.
+fn extended(windows: &[GraceWindow], expire: Timestamp, written: Timestamp) -> Timestamp {
+    windows.iter().fold(expire, |deadline, window| {
+        if written <= window.gap_start && window.gap_start < deadline {
+            deadline.max(window.until)
+        } else {
+            deadline
+        }
+    })
 }

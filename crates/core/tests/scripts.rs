@@ -3,27 +3,35 @@
 //! A script is a list of commands and, below each `---`, what they printed. Regenerate with
 //! `UPDATE_GOLDENFILES=1 cargo test -p firstclaim-core --test scripts`, then read the diff: a
 //! changed line is a changed contract. Times and durations are in seconds. `at` lets time pass as in
-//! a healthy cluster, `stall` without a stamp in between, `elect` starts a new term.
+//! a healthy cluster, `stall` without a stamp in between, `elect` starts a new term. The commands from
+//! `batch` to `end` are one entry of the log.
 
+#[path = "support/show.rs"]
+mod show;
 mod support;
+#[path = "support/told.rs"]
+mod told;
 
 use std::error::Error;
 use std::path::Path;
 
 use firstclaim_core::command::{
-    Claim, Complete, DeleteNamespace, DeleteTenant, Holder, PutMode, PutNamespace, PutTenant,
-    Release, ReleaseKind, Renew, Sweep,
+    Admission, Claim, Complete, CompleteWith, DeleteNamespace, DeleteTenant, Dispatch,
+    ExtendExisting, Holder, Purge, PutMode, PutNamespace, PutTenant, RecordEffect, Release,
+    ReleaseKind, Renew, Reserve, Resolve, Resolved, Revoke, Settle, SettleEffect, Sweep,
 };
-use firstclaim_core::outcome::{Acquired, Completed, Released, ReleasedState};
-use firstclaim_core::policy::{OnLapse, ReplayWindow, Requirement, Retention};
-use firstclaim_core::record::{Completion, Disposition, Epoch, OpenWork, ResultBody, State};
+use firstclaim_core::effect::Verdict;
+use firstclaim_core::name::{EffectId, Principal, ProviderKey, ProviderName, Region, SlotName};
+use firstclaim_core::policy::{DuplicateIntent, OnLapse, ReplayWindow, Requirement, Retention};
+use firstclaim_core::record::{Disposition, Epoch, ResultBody, State};
 use firstclaim_core::{
-    Answer, AttemptId, Command, Expiry, Fingerprint, FingerprintSet, IdempotencyKey, Labels,
-    Millis, NamespaceName, OwnerLabel, PolicyPatch, RecordId, RecordRef, Refusal, Scheme, Slot,
-    Stamp, Store, TenantName, Timestamp, apply,
+    Answer, AttemptId, Command, Content, EffectName, EffectUid, Fingerprint, FingerprintSet,
+    IdempotencyKey, Labels, Millis, NamespaceName, OwnerLabel, PolicyPatch, RecordId, RecordRef,
+    Scheme, Slot, Stamp, Store, TenantName, Timestamp, apply, decide,
 };
 use goldenscript::Context;
 
+use crate::show::{expiry, secs, show_answer, show_completion, show_journal, show_refusal};
 use crate::support::MemoryStore;
 
 type Failure = Box<dyn Error>;
@@ -41,6 +49,8 @@ struct Runner {
     now: Timestamp,
     term: u64,
     index: u64,
+    /// The commands since `batch`: `end` sends them as one entry.
+    entry: Option<Vec<(String, Command)>>,
 }
 
 impl goldenscript::Runner for Runner {
@@ -62,9 +72,27 @@ impl goldenscript::Runner for Runner {
                 String::new()
             }
             "show" => self.show(&args.word()?)?,
+            "local" => self.local(&mut args)?,
+            "unfinished" => told::unfinished(&mut self.store, &args.word()?)?,
+            "history" => told::history(&mut self.store, &args.word()?)?,
+            "batch" => {
+                self.entry = Some(Vec::new());
+                String::new()
+            }
+            "end" => {
+                let (labels, commands): (Vec<_>, Vec<_>) =
+                    self.entry.take().ok_or("end without batch")?.into_iter().unzip();
+                let answers = labels.into_iter().zip(self.apply_all(&commands));
+                answers.map(|(label, answer)| format!("{label} → {answer}\n")).collect()
+            }
             name => {
-                let (label, command) = command(name, &mut args)?;
-                format!("{label} → {}\n", self.apply(command))
+                let (label, command) = self.command(name, &mut args)?;
+                if let Some(entry) = &mut self.entry {
+                    entry.push((label, command));
+                    String::new()
+                } else {
+                    format!("{label} → {}\n", self.apply(command))
+                }
             }
         };
         args.0.reject_next()?;
@@ -74,21 +102,28 @@ impl goldenscript::Runner for Runner {
 
 impl Runner {
     fn new() -> Self {
-        let mut runner =
-            Self { store: MemoryStore::default(), now: Timestamp(0), term: 1, index: 0 };
+        let mut runner = Self {
+            store: MemoryStore::default(),
+            now: Timestamp(0),
+            term: 1,
+            index: 0,
+            entry: None,
+        };
         let tenant = TenantName::parse("t").expect("name");
         let mode = PutMode::Create { members_applied: 0 };
-        let policy = PolicyPatch::default();
+        // The same request under many keys is no fault here, unless a script is about that.
+        let off = DuplicateIntent::Off;
+        let policy = PolicyPatch { duplicate_intent: Some(off), ..PolicyPatch::default() };
         runner.apply(Command::PutTenant(PutTenant {
             tenant: tenant.clone(),
-            policy: policy.clone(),
+            policy,
             mode,
             validate_only: false,
         }));
         runner.apply(Command::PutNamespace(PutNamespace {
             tenant,
             namespace: NamespaceName::parse("n").expect("name"),
-            policy,
+            policy: PolicyPatch::default(),
             mode,
             validate_only: false,
         }));
@@ -110,13 +145,37 @@ impl Runner {
     }
 
     fn apply(&mut self, command: Command) -> String {
+        self.apply_all(&[command]).concat()
+    }
+
+    fn apply_all(&mut self, commands: &[Command]) -> Vec<String> {
         self.index += 1;
         let stamp = Stamp { term: self.term, index: self.index, time: self.now };
-        let outcomes = apply(&mut self.store, stamp, &[command]).expect("infallible");
-        match &outcomes[0].result {
+        let outcomes = apply(&mut self.store, stamp, commands).expect("infallible");
+        let shown = outcomes.iter().map(|outcome| match &outcome.result {
             Ok(answer) => show_answer(answer),
             Err(refusal) => show_refusal(refusal),
-        }
+        });
+        shown.collect()
+    }
+
+    /// What a replica whose latest possible store time is `latest=` answers a claim on its own.
+    fn local(&mut self, args: &mut Args<'_>) -> Result<String, Failure> {
+        let latest = args.secs("latest")?.map(|latest| Timestamp(latest.0));
+        let (label, command) = claim(args)?;
+        let Command::Claim(claim) = command else { return Err("not a claim".into()) };
+        let slot = self.store.namespace(&claim.record.tenant, &claim.record.namespace)?;
+        let namespace = slot.and_then(Slot::live).ok_or("no namespace")?;
+        let tenant = self.store.tenant(&claim.record.tenant)?;
+        let policy = namespace.effective(&tenant.and_then(Slot::live).ok_or("no tenant")?);
+        let id = RecordId { namespace: namespace.id, key: claim.record.key.clone() };
+        let applied = self.store.cluster()?.clock.now();
+        let replay = self.store.record(&id)?.and_then(|record| {
+            decide::local_replay(&policy, &record, &claim, applied, latest.unwrap_or(applied))
+        });
+        let answer =
+            replay.map_or("nothing".to_owned(), |it| show_answer(&Answer::Replay(Box::new(it))));
+        Ok(format!("local {label} → {answer}\n"))
     }
 
     fn show(&mut self, key: &str) -> Result<String, Failure> {
@@ -158,7 +217,7 @@ impl Runner {
             record.epoch.0,
             record.execute_grants,
             record.evidence.len(),
-            show_open(&record.open_works(&clock)),
+            show_journal(&record.journal(&clock)),
         ))
     }
 }
@@ -230,6 +289,43 @@ fn fingerprints(text: &str) -> Result<FingerprintSet, Failure> {
     Ok(FingerprintSet::new(all)?)
 }
 
+impl Runner {
+    /// The life of a key at this time; 0 if there is none.
+    fn life(&mut self, target: &RecordRef) -> Result<u64, Failure> {
+        let slot = self.store.namespace(&target.tenant, &target.namespace)?;
+        let Some(namespace) = slot.and_then(Slot::live) else { return Ok(0) };
+        let id = RecordId { namespace: namespace.id, key: target.key.clone() };
+        Ok(self.store.record(&id)?.map_or(0, |record| record.life))
+    }
+
+    fn command(&mut self, name: &str, args: &mut Args<'_>) -> Result<(String, Command), Failure> {
+        match name {
+            "complete" | "fail" => {
+                let (label, holder) = holder(args)?;
+                let life = self.life(&holder.record)?;
+                complete(label, holder, life, args, name == "fail")
+            }
+            "settle" => {
+                let (key, record) = target(args)?;
+                let life = self.life(&record)?;
+                settle_effect(&key, record, life, args)
+            }
+            "resolve" => {
+                let (key, record) = target(args)?;
+                let life = self.life(&record)?;
+                resolve(&key, record, life, args)
+            }
+            name => command(name, args),
+        }
+    }
+}
+
+/// `ID` or `@EPOCH`, of the key's present life or of `life=`.
+fn effect_uid(text: &str, life: u64) -> Result<EffectUid, Failure> {
+    let separator = if text.starts_with('@') { "" } else { "/" };
+    Ok(EffectUid::parse(&format!("{life}{separator}{text}"))?)
+}
+
 fn command(name: &str, args: &mut Args<'_>) -> Result<(String, Command), Failure> {
     match name {
         "claim" => claim(args),
@@ -238,8 +334,33 @@ fn command(name: &str, args: &mut Args<'_>) -> Result<(String, Command), Failure
             let lease = args.secs("lease")?;
             Ok((format!("renew {key}"), Command::Renew(Renew { holder, lease })))
         }
-        "complete" | "fail" => complete(args, name == "fail"),
         "release" => release(args),
+        "effect" => effect(args),
+        "revoke" => {
+            let (key, record) = target(args)?;
+            let epoch = Epoch(args.number("epoch")?.ok_or("epoch= is missing")?);
+            let revoke = Revoke { record, epoch, reason: "stuck".into(), principal: operator()? };
+            Ok((format!("revoke {key}"), Command::Revoke(revoke)))
+        }
+        "purge" => {
+            let (key, record) = target(args)?;
+            let expected_epoch = Epoch(args.number("epoch")?.ok_or("epoch= is missing")?);
+            let reason = "asked to".into();
+            let purge = Purge { record, expected_epoch, reason, principal: operator()? };
+            Ok((format!("purge {key}"), Command::Purge(purge)))
+        }
+        "reserve" | "admit" => reserve(args, name == "admit"),
+        "report" => told::report(args),
+        "extend" => {
+            let extend = ExtendExisting {
+                tenant: TenantName::parse("t")?,
+                namespace: NamespaceName::parse(args.word()?)?,
+                after: args.key("after").map(IdempotencyKey::parse).transpose()?,
+                limit: u32::try_from(args.number("limit")?.unwrap_or(512))?,
+                principal: operator()?,
+            };
+            Ok(("extend".into(), Command::ExtendExisting(extend)))
+        }
         "tenant" | "namespace" => put(name, args),
         "delete" => delete(args),
         "sweep" => {
@@ -256,17 +377,189 @@ fn claim(args: &mut Args<'_>) -> Result<(String, Command), Failure> {
     let attempt = args.word()?;
     let owner = args.key("owner").unwrap_or_else(|| format!("worker-{attempt}"));
     let fingerprints = fingerprints(&args.key("fp").unwrap_or_else(|| "1".into()))?;
+    let effects = match args.key("effects") {
+        Some(ids) => ids.split(',').map(|id| dispatch(id, args)).collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
+    let done = |disposition, text: String| CompleteWith {
+        disposition,
+        result: ResultBody::inline(text.into_bytes(), "text/plain".into()),
+    };
+    let succeeded = args.key("done").map(|text| done(Disposition::Succeeded, text));
+    let failed = args.key("failed").map(|text| done(Disposition::Failed, text));
+    let (lease, intent_time) =
+        (args.secs("lease")?, args.secs("born")?.map(|born| Timestamp(born.0)));
+    let flags = args.flags();
     let claim = Claim {
         record: record(&key)?,
         attempt_id: AttemptId::parse(attempt.clone())?,
         owner: OwnerLabel::parse(owner)?,
         fingerprints,
-        lease: args.secs("lease")?,
-        intent_time: args.secs("born")?.map(|born| Timestamp(born.0)),
+        lease,
+        intent_time,
         labels: Labels::default(),
-        accept_recovery: args.flags().contains(&"recover".to_owned()),
+        accept_recovery: flags.contains(&"recover".to_owned()),
+        region: Region::unknown(),
+        effects,
+        complete_with: succeeded.or(failed),
+        allow_duplicate_intent: flags.contains(&"another".to_owned()),
     };
     Ok((format!("{key} {attempt}"), Command::Claim(claim)))
+}
+
+fn operator() -> Result<Principal, Failure> {
+    Ok(Principal::parse("operator")?)
+}
+
+fn target(args: &mut Args<'_>) -> Result<(String, RecordRef), Failure> {
+    let key = args.word()?;
+    let record = record(&key)?;
+    Ok((key, record))
+}
+
+/// The dispatch of an effect: of provider `bank` by the key `ID-key`, which is good for a day, in a
+/// slot of its own name, unless said otherwise; `none` stands for no key or no window.
+fn dispatch(id: &str, args: &mut Args<'_>) -> Result<Dispatch, Failure> {
+    let given = |text: Option<String>, default: Option<String>| match text.as_deref() {
+        Some("none") => None,
+        Some(text) => Some(text.to_owned()),
+        None => default,
+    };
+    let provider_key = given(args.key("pkey"), Some(format!("{id}-key")));
+    let window = given(args.key("window"), Some("86400".into()));
+    Ok(Dispatch {
+        id: EffectId::parse(id)?,
+        number: u32::try_from(args.number("n")?.unwrap_or(1))?,
+        slot: SlotName::parse(args.key("slot").unwrap_or_else(|| id.to_owned()))?,
+        provider: ProviderName::parse(args.key("provider").unwrap_or_else(|| "bank".into()))?,
+        provider_key: provider_key.map(ProviderKey::parse).transpose()?,
+        dedup_window: window.map(|text| retention(&text)).transpose()?,
+        request: Content::new(args.key("request").unwrap_or_default().into_bytes(), String::new()),
+        within: args.secs("within")?,
+    })
+}
+
+fn effect(args: &mut Args<'_>) -> Result<(String, Command), Failure> {
+    let (label, holder) = holder(args)?;
+    let id = args.word()?;
+    let dispatch = dispatch(&id, args)?;
+    let label = format!("{label} {id} n={}", dispatch.number);
+    Ok((label, Command::RecordEffect(RecordEffect { holder, dispatch })))
+}
+
+/// `committed`, `refused`, `refused=STATUS`, `notfound=AS_OF` or `override`.
+fn verdict(text: &str) -> Result<Verdict, Failure> {
+    let (word, value) = text.split_once('=').unwrap_or((text, ""));
+    match word {
+        "committed" => Ok(Verdict::Committed),
+        "refused" if value.is_empty() => Ok(Verdict::Refused { status: None }),
+        "refused" => Ok(Verdict::Refused { status: Some(value.parse()?) }),
+        "notfound" => Ok(Verdict::NotFound { as_of: Timestamp(parse_secs(value)?.0) }),
+        "override" => Ok(Verdict::Overridden),
+        other => Err(format!("no such verdict: {other}").into()),
+    }
+}
+
+/// A settlement of an effect by the provider and key that [`dispatch`] gives it.
+fn settle(
+    uid: EffectUid,
+    verdict_text: &str,
+    evidence: &str,
+    args: &mut Args<'_>,
+) -> Result<Settle, Failure> {
+    let (provider, key) = match &uid.name {
+        EffectName::Effect(id) => (Some("bank".to_owned()), Some(format!("{id}-key"))),
+        EffectName::Work(_) => (None, None),
+    };
+    let given = |text: Option<String>, default: Option<String>| match text.as_deref() {
+        Some("none") => None,
+        Some(text) => Some(text.to_owned()),
+        None => default,
+    };
+    Ok(Settle {
+        uid,
+        provider: given(args.key("provider"), provider).map(ProviderName::parse).transpose()?,
+        provider_key: given(args.key("pkey"), key).map(ProviderKey::parse).transpose()?,
+        verdict: verdict(verdict_text)?,
+        evidence: Content::new(evidence.as_bytes().to_vec(), "text/plain".into()),
+    })
+}
+
+fn settle_effect(
+    key: &str,
+    record: RecordRef,
+    life: u64,
+    args: &mut Args<'_>,
+) -> Result<(String, Command), Failure> {
+    let name = args.word()?;
+    let uid = effect_uid(&name, args.number("life")?.unwrap_or(life))?;
+    let mut verdict = args.word()?;
+    for value in ["status", "as_of"] {
+        if let Some(value) = args.key(value) {
+            verdict = format!("{verdict}={value}");
+        }
+    }
+    let evidence = args.key("evidence").unwrap_or_default();
+    let settle = settle(uid, &verdict, &evidence, args)?;
+    let principal = operator()?;
+    let command = SettleEffect { record, settle, principal };
+    Ok((format!("settle {key} {name}"), Command::SettleEffect(command)))
+}
+
+fn resolve(
+    key: &str,
+    record: RecordRef,
+    life: u64,
+    args: &mut Args<'_>,
+) -> Result<(String, Command), Failure> {
+    let attempt_id = AttemptId::parse(args.word()?)?;
+    let expected_epoch = Epoch(args.number("epoch")?.ok_or("epoch= is missing")?);
+    let result = ResultBody::inline(
+        args.key("result").unwrap_or_default().into_bytes(),
+        "text/plain".into(),
+    );
+    let retry_after = args.secs("after")?.unwrap_or_default();
+    let state = match args.word()?.as_str() {
+        "completed" => {
+            Resolved::Completed(CompleteWith { disposition: Disposition::Succeeded, result })
+        }
+        "failed" => Resolved::Completed(CompleteWith { disposition: Disposition::Failed, result }),
+        "retryable" => Resolved::Retryable { retry_after },
+        other => return Err(format!("no such state: {other}").into()),
+    };
+    let mut verdicts = Vec::new();
+    for word in args.flags() {
+        let (name, text) = word.split_once(':').ok_or("write a verdict as NAME:VERDICT")?;
+        verdicts.push((effect_uid(name, life)?, verdict(text)?));
+    }
+    let command = Resolve {
+        record,
+        expected_epoch,
+        attempt_id,
+        verdicts,
+        evidence: Content::new(b"ticket 1".to_vec(), "text/plain".into()),
+        reason: "looked at the bank".into(),
+        principal: operator()?,
+        state,
+    };
+    Ok((format!("resolve {key}"), Command::Resolve(command)))
+}
+
+fn reserve(args: &mut Args<'_>, admit: bool) -> Result<(String, Command), Failure> {
+    let (key, record) = target(args)?;
+    let fingerprints = fingerprints(&args.key("fp").unwrap_or_else(|| "1".into()))?;
+    let intent_time = args.secs("born")?.map(|born| Timestamp(born.0));
+    let admission = Admission { principal: operator()?, reason: "never sent".into() };
+    let command = Reserve {
+        record,
+        fingerprints,
+        intent_time,
+        labels: Labels::default(),
+        allow_duplicate_intent: args.flags().contains(&"another".to_owned()),
+        admit: admit.then_some(admission),
+    };
+    let label = if admit { "admit" } else { "reserve" };
+    Ok((format!("{label} {key}"), Command::Reserve(command)))
 }
 
 fn holder(args: &mut Args<'_>) -> Result<(String, Holder), Failure> {
@@ -276,15 +569,30 @@ fn holder(args: &mut Args<'_>) -> Result<(String, Holder), Failure> {
     Ok((format!("{key} {attempt_id}"), Holder { record: record(&key)?, epoch, attempt_id }))
 }
 
-fn complete(args: &mut Args<'_>, failed: bool) -> Result<(String, Command), Failure> {
-    let (label, holder) = holder(args)?;
+fn complete(
+    label: String,
+    holder: Holder,
+    life: u64,
+    args: &mut Args<'_>,
+    failed: bool,
+) -> Result<(String, Command), Failure> {
     let bytes = match args.number("bytes")? {
         Some(count) => vec![b'x'; usize::try_from(count)?],
         None => args.key("result").unwrap_or_default().into_bytes(),
     };
     let disposition = if failed { Disposition::Failed } else { Disposition::Succeeded };
-    let result = ResultBody::inline(bytes, "text/plain".into());
-    Ok((label, Command::Complete(Complete { holder, disposition, result })))
+    let reference = args.key("reference");
+    let mut result = ResultBody::inline(bytes, "text/plain".into());
+    if reference.is_some() {
+        result = ResultBody { reference, ..result.without_bytes() };
+    }
+    let mut settlements = Vec::new();
+    for word in args.flags() {
+        let (name, rest) = word.split_once(':').ok_or("write NAME:VERDICT:EVIDENCE")?;
+        let (verdict, evidence) = rest.split_once(':').unwrap_or((rest, ""));
+        settlements.push(settle(effect_uid(name, life)?, verdict, evidence, args)?);
+    }
+    Ok((label, Command::Complete(Complete { holder, disposition, result, settlements })))
 }
 
 fn release(args: &mut Args<'_>) -> Result<(String, Command), Failure> {
@@ -299,10 +607,11 @@ fn release(args: &mut Args<'_>) -> Result<(String, Command), Failure> {
     Ok((label, Command::Release(Release { holder, kind })))
 }
 
+fn retention(text: &str) -> Result<Retention, Failure> {
+    Ok(if text == "forever" { Retention::Forever } else { Retention::For(parse_secs(text)?) })
+}
+
 fn patch(args: &mut Args<'_>) -> Result<PolicyPatch, Failure> {
-    let retention = |text: String| -> Result<Retention, Failure> {
-        Ok(if text == "forever" { Retention::Forever } else { Retention::For(parse_secs(&text)?) })
-    };
     let requirement = |text: String| {
         if text == "required" { Requirement::Required } else { Requirement::Optional }
     };
@@ -317,13 +626,22 @@ fn patch(args: &mut Args<'_>) -> Result<PolicyPatch, Failure> {
             .key("on_lapse")
             .map(|text| if text == "takeover" { OnLapse::Takeover } else { OnLapse::Recover }),
         result_retention: args.secs("result")?,
-        identity_retention: args.key("identity").map(retention).transpose()?,
+        identity_retention: args.key("identity").map(|text| retention(&text)).transpose()?,
         replay_windows: args.key("window").map(window).transpose()?,
         intent_time: args.key("intent_time").map(requirement),
         intent_time_skew: args.secs("skew")?,
         fingerprint: args.key("fingerprint").map(requirement),
         max_attempts: args.number("max_attempts")?.map(u32::try_from).transpose()?,
         result_bytes_max: args.number("result_bytes")?.map(u32::try_from).transpose()?,
+        settle_horizon: args.secs("horizon")?,
+        reserve: args.key("reserve").map(requirement),
+        records_max: args.number("records")?,
+        duplicate_intent: args.key("duplicates").map(|text| match text.as_str() {
+            "off" => DuplicateIntent::Off,
+            "block" => DuplicateIntent::Block,
+            _ => DuplicateIntent::Warn,
+        }),
+        duplicate_intent_window: args.secs("duplicates_window")?,
         ..PolicyPatch::default()
     })
 }
@@ -361,169 +679,4 @@ fn delete(args: &mut Args<'_>) -> Result<(String, Command), Failure> {
         Command::DeleteNamespace(DeleteNamespace { tenant, namespace, expected: None, force })
     };
     Ok((format!("delete {what} {name}"), command))
-}
-
-fn secs(time: Timestamp) -> String {
-    let (whole, part) = (time.0 / 1000, time.0 % 1000);
-    if part == 0 { whole.to_string() } else { format!("{whole}.{part:03}") }
-}
-
-fn expiry(expiry: Expiry) -> String {
-    match expiry {
-        Expiry::At(time) => secs(time),
-        Expiry::Never => "never".into(),
-    }
-}
-
-fn show_open(open: &[OpenWork]) -> String {
-    let show = |work: &OpenWork| {
-        format!(
-            " open=work({} {:?} since={} deadline={} by={})",
-            work.epoch.0,
-            work.cause,
-            secs(work.since),
-            secs(work.deadline),
-            work.owner
-        )
-    };
-    open.iter().map(show).collect()
-}
-
-fn show_completion(completion: &Completion) -> String {
-    let result = match &completion.result.bytes {
-        Some(bytes) => format!("{:?}", String::from_utf8_lossy(bytes)),
-        None => format!("{} bytes gone", completion.result.length),
-    };
-    format!(
-        "completed {:?} {result} at={} by={}{}{} result={} identity={}",
-        completion.disposition,
-        secs(completion.completed_time),
-        completion.epoch.0,
-        if completion.late { " late" } else { "" },
-        if completion.by_evidence { " by_evidence" } else { "" },
-        expiry(completion.result_expire_time),
-        expiry(completion.identity_expire_time)
-    )
-}
-
-fn show_acquired(acquired: &Acquired) -> String {
-    format!(
-        "acquired {:?} epoch={} {:?} until={} on_lapse={:?}{}{}{}",
-        acquired.kind,
-        acquired.epoch.0,
-        acquired.mode,
-        secs(acquired.lease_expire_time),
-        acquired.on_lapse,
-        if acquired.horizon_checked { " horizon_checked" } else { "" },
-        if acquired.intent_time_differs { " intent_time_differs" } else { "" },
-        show_open(&acquired.open)
-    )
-}
-
-fn show_answer(answer: &Answer) -> String {
-    match answer {
-        Answer::Acquired(acquired) => show_acquired(acquired),
-        Answer::Replay(replay) => format!(
-            "replay {}{}{} age={}",
-            show_completion(&replay.completion),
-            if replay.by_this_attempt { " by_this_attempt" } else { "" },
-            if replay.result_dropped { " result_dropped" } else { "" },
-            secs(Timestamp(replay.age.0))
-        ),
-        Answer::Pending(pending) => format!(
-            "pending {:?} holder={} until={} retry_after={}",
-            pending.reason,
-            pending.holder.as_ref().map_or("-", OwnerLabel::as_str),
-            secs(pending.until),
-            secs(Timestamp(pending.retry_after.0))
-        ),
-        Answer::Unresolved(unresolved) => format!(
-            "unresolved epoch={} since={}{}",
-            unresolved.epoch.0,
-            secs(unresolved.since),
-            show_open(&unresolved.open)
-        ),
-        Answer::Renewed(renewed) => {
-            format!("renewed {:?} until={}", renewed.mode, secs(renewed.lease_expire_time))
-        }
-        Answer::Completed(completed) => show_completed(completed),
-        Answer::Released(released) => show_released(released),
-        Answer::Tenant(put) => format!("ok warnings={:?}", put.warnings),
-        Answer::Namespace(put) => format!("ok warnings={:?}", put.warnings),
-        Answer::Deleted(deleted) => {
-            format!("deleted namespaces={} forced={}", deleted.namespaces, deleted.forced)
-        }
-        Answer::Swept(swept) => {
-            format!(
-                "removed={} dropped={} more={}",
-                swept.removed, swept.results_dropped, swept.more
-            )
-        }
-        Answer::Ticked => "ticked".into(),
-    }
-}
-
-fn show_completed(completed: &Completed) -> String {
-    let repeated = if completed.repeated { " repeated" } else { "" };
-    format!("{}{repeated}", show_completion(&completed.completion))
-}
-
-fn show_released(released: &Released) -> String {
-    match released.state {
-        ReleasedState::Retryable { not_before, identity_expire_time } => format!(
-            "retryable not_before={} identity={}",
-            secs(not_before),
-            expiry(identity_expire_time)
-        ),
-        ReleasedState::Unbound { identity_expire_time } => {
-            format!("unbound identity={}", expiry(identity_expire_time))
-        }
-        ReleasedState::Unresolved { since } => format!("unresolved since={}", secs(since)),
-    }
-}
-
-fn show_refusal(refusal: &Refusal) -> String {
-    let detail = match refusal {
-        Refusal::Invalid(faults) => {
-            faults.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
-        }
-        Refusal::FingerprintMismatch { scheme, parts, first_seen_time } => {
-            format!("scheme={scheme} parts={parts:?} first_seen={}", secs(*first_seen_time))
-        }
-        Refusal::FingerprintIncomparable { bound, sent, .. } => {
-            format!("bound={bound:?} sent={sent:?}")
-        }
-        Refusal::AttemptIdReused { owner } => format!("owner={owner}"),
-        Refusal::AttemptSpent { epoch } => format!("epoch={}", epoch.0),
-        Refusal::AttemptsExhausted { execute_grants, max_attempts } => {
-            format!("grants={execute_grants} max={max_attempts}")
-        }
-        Refusal::StaleEpoch { epoch, evidence_kept, completed_record } => format!(
-            "epoch={}{}{}",
-            epoch.map_or("-".into(), |epoch| epoch.0.to_string()),
-            if *evidence_kept { " evidence_kept" } else { "" },
-            if *completed_record { " completed_record" } else { "" }
-        ),
-        Refusal::LeaseExpired { lease_expire_time } => secs(*lease_expire_time),
-        Refusal::AlreadyCompleted { epoch, evidence_kept, .. } => {
-            let kept = if *evidence_kept { " evidence_kept" } else { "" };
-            format!("by={}{kept}", epoch.0)
-        }
-        Refusal::UnsettledEffects { open } => show_open(open).trim_start().to_owned(),
-        Refusal::EffectNotAllowed { problem } => problem.clone(),
-        Refusal::StillInUse { example } => format!("example={}", example.key),
-        Refusal::NameInDeletion { free_time, .. } => format!("free={}", secs(*free_time)),
-        Refusal::LateReplay { intent_time } => {
-            format!("born={}", intent_time.map_or("-".into(), secs))
-        }
-        Refusal::IntentTimeInFuture { .. }
-        | Refusal::TenantNotFound
-        | Refusal::NamespaceNotFound
-        | Refusal::RecordNotFound
-        | Refusal::AlreadyExists { .. }
-        | Refusal::EtagMismatch { .. }
-        | Refusal::Revoked
-        | Refusal::ResultConflict { .. } => String::new(),
-    };
-    format!("{} {detail}", refusal.reason().as_str()).trim_end().to_owned()
 }

@@ -20,6 +20,9 @@ pub const EVIDENCE_KEPT: &str = "evidence_kept";
 /// Header of a call that one node hands to another; such a call is never handed on again.
 pub const HOP_HEADER: &str = "firstclaim-hop";
 
+/// Header of a call that one node hands to another: the region that it came in at.
+pub const REGION_HEADER: &str = "firstclaim-region";
+
 /// Whether a call that failed took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Applied {

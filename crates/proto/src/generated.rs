@@ -4,6 +4,7 @@
     missing_docs,
     unused_qualifications,
     clippy::allow_attributes_without_reason,
+    clippy::large_enum_variant,
     clippy::missing_errors_doc,
     clippy::too_many_lines,
     reason = "generated; the .proto files carry the documentation"

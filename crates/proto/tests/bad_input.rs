@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use firstclaim_core::limits;
+use firstclaim_core::name::Region;
 use firstclaim_proto::convert::{Faults, claim, holder, policy, record, tenant};
 use firstclaim_proto::v1;
 use prost_types::{Duration, FieldMask, Timestamp};
@@ -31,7 +32,7 @@ fn a_completion() -> v1::CompleteRequest {
         attempt_id: "a-1".to_owned(),
         epoch: 1,
         disposition: v1::Disposition::Succeeded.into(),
-        result: None,
+        ..v1::CompleteRequest::default()
     }
 }
 
@@ -64,7 +65,7 @@ fn faults<T: std::fmt::Debug>(read: Result<T, Faults>) -> Vec<String> {
 fn claim_faults(change: impl FnOnce(&mut v1::ClaimRequest)) -> Vec<String> {
     let mut request = a_claim();
     change(&mut request);
-    faults(claim::read(request))
+    faults(claim::read(request, Region::unknown()))
 }
 
 #[track_caller]
@@ -74,7 +75,7 @@ fn complete_faults(result: v1::Result) -> Vec<String> {
 
 #[test]
 fn good_input_is_taken() {
-    claim::read(a_claim()).expect("a claim");
+    claim::read(a_claim(), Region::unknown()).expect("a claim");
     holder::read_complete(a_completion()).expect("a completion");
 }
 
@@ -86,7 +87,8 @@ fn a_missing_empty_or_blank_key_is_never_a_shared_record() {
 
 #[test]
 fn keys_are_bounded_in_bytes() {
-    assert!(claim::read(v1::ClaimRequest { key: "é".repeat(256), ..a_claim() }).is_ok());
+    let long = v1::ClaimRequest { key: "é".repeat(256), ..a_claim() };
+    assert!(claim::read(long, Region::unknown()).is_ok());
     assert_eq!(claim_faults(|claim| claim.key = "k".repeat(513)), ["key is 513 bytes long"]);
     assert_eq!(claim_faults(|claim| claim.key = "a\0b".to_owned()), ["key holds a NUL byte"]);
 }
@@ -126,7 +128,8 @@ fn leases_are_at_least_a_second() {
     );
     assert_eq!(lease(secs(24 * 3600 + 1)), ["lease is 1d 1s"]);
     assert_eq!(lease(secs(i64::MAX)), ["lease is 9223372036854775807 s long"]);
-    assert_eq!(claim::read(a_claim()).map(|claim| claim.lease), Ok(None));
+    let read = claim::read(a_claim(), Region::unknown());
+    assert_eq!(read.map(|asked| asked.claim.lease), Ok(None));
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn fingerprints_are_checked() {
 
 #[test]
 fn all_faults_are_told_at_once() {
-    let told = faults(claim::read(v1::ClaimRequest::default()));
+    let told = faults(claim::read(v1::ClaimRequest::default(), Region::unknown()));
     let fields: Vec<_> = told.iter().filter_map(|fault| fault.split(' ').next()).collect();
     assert_eq!(fields, ["tenant", "namespace", "key", "attempt_id", "owner"]);
 }

@@ -125,6 +125,42 @@ pub enum StoreError {
         /// The format of this program.
         expected: u32,
     },
+    /// Another replica sends a snapshot that another version of this program made.
+    #[error(
+        "the snapshot that was sent is of data format {found}, and this program takes in only \
+         format {expected}: start the same version of this program on all nodes"
+    )]
+    Snapshot {
+        /// The format of the snapshot.
+        found: u32,
+        /// The format of this program.
+        expected: u32,
+    },
+    /// The version before this one has left work undone that only it can do.
+    #[error(
+        "the log in {} holds entry {index} of the version before this one, and the state has come \
+         only to entry {applied}: start that version on all nodes again, let it run without clients \
+         until all have applied the same entries, stop it, then start this one", .path.display()
+    )]
+    Unapplied {
+        /// The folder of the log.
+        path: PathBuf,
+        /// The index of the entry.
+        index: u64,
+        /// The index of the last entry in the state.
+        applied: u64,
+    },
+    /// A replica of the version before this one leads, and this one cannot follow it.
+    #[error(
+        "the log entry {index} in {} was written by the version before this one, which this one \
+         cannot apply: start this version on all nodes", .path.display()
+    )]
+    FormerEntry {
+        /// The folder of the log.
+        path: PathBuf,
+        /// The index of the entry.
+        index: u64,
+    },
     /// The log holds a command that this version of the program does not know.
     #[error(
         "the log entry {index} in {} cannot be decoded: {reason}; start the version of this \

@@ -24,6 +24,7 @@ mod reads;
 mod replica;
 mod status;
 mod store;
+mod wakes;
 mod wire;
 
 pub use clock::{Clock, SystemClock};
@@ -33,4 +34,5 @@ pub use faults::Faults;
 pub use member::Member;
 pub use replica::Replica;
 pub use status::{MemberStatus, Role, Status};
-pub use store::{MemoryDisk, State, Storage};
+pub use store::{MemoryDisk, Page, Progress, State, Storage};
+pub use wakes::Changes;

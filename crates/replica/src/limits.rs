@@ -4,13 +4,12 @@
 
 use std::time::Duration;
 
+use firstclaim_core::limits::PEER_MESSAGE_BYTES_MAX;
+
 use crate::store::PAYLOAD_BYTES_MAX;
 
 /// Entries in one append message, together. One entry may exceed it, and travels alone.
 pub(crate) const APPEND_BYTES_MAX: usize = 2 << 20;
-
-/// The largest message between replicas.
-pub(crate) const PEER_MESSAGE_BYTES_MAX: usize = 8 << 20;
 
 const _: () = assert!(
     APPEND_BYTES_MAX + PAYLOAD_BYTES_MAX < PEER_MESSAGE_BYTES_MAX,

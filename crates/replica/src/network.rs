@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
+use firstclaim_core::limits::PEER_MESSAGE_BYTES_MAX;
 use firstclaim_proto::peer::v1 as proto;
 use firstclaim_proto::peer::v1::peer_service_client::PeerServiceClient;
 use futures::{Stream, StreamExt as _};
@@ -29,7 +30,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::Member;
 use crate::config::{ReplicaConfig, Timers};
 use crate::faults::Faults;
-use crate::limits::{PEER_MESSAGE_BYTES_MAX, PEER_WINDOW_BYTES};
+use crate::limits::PEER_WINDOW_BYTES;
 use crate::raft::{Snapshot, TypeConfig, Vote};
 use crate::store::SnapshotDir;
 use crate::wire;
@@ -276,6 +277,21 @@ impl Connection {
         }
     }
 
+    /// Asks for a vote by one of the two calls for it.
+    async fn ask_vote<F>(
+        &self,
+        option: &RPCOption,
+        request: &VoteRequest<TypeConfig>,
+        call: impl FnOnce(Client, proto::VoteRequest) -> F,
+    ) -> Result<VoteResponse<TypeConfig>, Error>
+    where
+        F: Future<Output = Result<tonic::Response<proto::VoteResponse>, tonic::Status>>,
+    {
+        let request = wire::vote_request_to(request);
+        let response = self.call(option, |client| call(client, request)).await?;
+        wire::vote_response_from(&response).map_err(unreachable)
+    }
+
     fn lost(&self) -> Error {
         unreachable(format!(
             "the network between node {} and node {} is cut",
@@ -416,10 +432,12 @@ impl RaftNetworkV2<TypeConfig> for Connection {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, Error> {
-        let request = wire::vote_request_to(&request);
-        let response =
-            self.call(&option, |mut client| async move { client.vote(request).await }).await?;
-        wire::vote_response_from(&response).map_err(unreachable)
+        self.ask_vote(
+            &option,
+            &request,
+            |mut client, request| async move { client.vote(request).await },
+        )
+        .await
     }
 
     async fn pre_vote(
@@ -427,10 +445,10 @@ impl RaftNetworkV2<TypeConfig> for Connection {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, Error> {
-        let request = wire::vote_request_to(&request);
-        let response =
-            self.call(&option, |mut client| async move { client.pre_vote(request).await }).await?;
-        wire::vote_response_from(&response).map_err(unreachable)
+        self.ask_vote(&option, &request, |mut client, request| async move {
+            client.pre_vote(request).await
+        })
+        .await
     }
 
     async fn full_snapshot(

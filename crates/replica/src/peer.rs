@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use firstclaim_proto::peer::v1 as proto;
 use firstclaim_proto::peer::v1::peer_service_server::PeerService;
 use futures::{Stream, StreamExt as _};
-use openraft::raft::TransferLeaderRequest;
+use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -18,8 +18,9 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::bootstrap::Admission;
 use crate::config::ReplicaConfig;
 use crate::network::{CLUSTER_KEY, FROM_KEY, TO_KEY, cluster_metadata};
-use crate::raft::{Raft, Snapshot};
+use crate::raft::{EntryPayload, Payload, Raft, Snapshot, TypeConfig};
 use crate::reads::Reads;
+use crate::store::codec;
 use crate::store::disk::{Disk, INCOMING_DIR};
 use crate::store::snapshot::{Receiver, meta_of};
 use crate::wire;
@@ -145,6 +146,30 @@ fn malformed(error: &wire::Malformed) -> Status {
     Status::invalid_argument(error.to_string())
 }
 
+/// Takes in the entries of a leader, unless they are of a version that this one cannot follow. They
+/// must not even come into the log, where they would be in the way once that version is gone.
+fn append_from(request: proto::AppendRequest) -> Result<AppendEntriesRequest<TypeConfig>, Status> {
+    let request = wire::append_from(request).map_err(|error| malformed(&error))?;
+    for entry in &request.entries {
+        let EntryPayload::Normal(Payload(bytes)) = &entry.payload else { continue };
+        if codec::is_former_payload(bytes)
+            && !codec::decode_payload(bytes).is_ok_and(|decoded| decoded.is_applicable())
+        {
+            let index = entry.log_id.index;
+            tracing::error!(
+                index,
+                "the leader sends entries of the version before this one: start this version on all \
+                 nodes"
+            );
+            return Err(Status::failed_precondition(format!(
+                "entry {index} is of a version that this node has left behind: start the same \
+                 version on all nodes"
+            )));
+        }
+    }
+    Ok(request)
+}
+
 fn failed(error: impl std::fmt::Display) -> Status {
     Status::unavailable(error.to_string())
 }
@@ -163,7 +188,7 @@ impl PeerService for Peer {
         // A request that cannot be read ends the stream: what follows it does not fit any more.
         let requests = request
             .into_inner()
-            .map(|request| request.ok().and_then(|request| wire::append_from(request).ok()))
+            .map(|request| request.ok().and_then(|request| append_from(request).ok()))
             .take_while(|request| std::future::ready(request.is_some()))
             .filter_map(std::future::ready)
             .take_until(self.stopping.clone().cancelled_owned());
@@ -184,7 +209,7 @@ impl PeerService for Peer {
         request: Request<proto::AppendRequest>,
     ) -> Result<Response<proto::AppendResponse>, Status> {
         let replica = self.admit(&request)?;
-        let request = wire::append_from(request.into_inner()).map_err(|error| malformed(&error))?;
+        let request = append_from(request.into_inner())?;
         let prev = request.prev_log_id;
         let response = replica.raft.append_entries(request).await.map_err(failed)?;
         Ok(Response::new(wire::append_response_to(&response, prev.as_ref())))
@@ -261,5 +286,32 @@ impl PeerService for Peer {
             cluster_id: self.cluster_id.clone(),
             pristine: replica.admission.is_pristine(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message with one entry, which has this payload.
+    fn request(payload: &'static [u8]) -> proto::AppendRequest {
+        let entry = proto::Entry {
+            log_id: Some(proto::LogId { term: 1, index: 7 }),
+            payload: Some(proto::entry::Payload::Normal(payload.into())),
+        };
+        let vote = proto::Vote { term: 1, node_id: 1, committed: true };
+        proto::AppendRequest { vote: Some(vote), entries: vec![entry], ..Default::default() }
+    }
+
+    #[test]
+    fn entries_of_the_version_before_stay_out_of_the_log() {
+        // Format 1, time 9, so many commands: ticks (9), or a sweep of 5 records (8 5).
+        let (ticks, sweep) = (&[1, 9, 2, 9, 9], &[1, 9, 1, 8, 5]);
+        assert_eq!(append_from(request(ticks)).unwrap().entries.len(), 1);
+        let refused = append_from(request(sweep)).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
+        assert!(refused.message().contains("entry 7"), "{}", refused.message());
+        // What this version wrote is not looked at before it is applied.
+        assert!(append_from(request(&[2, 255])).is_ok());
     }
 }

@@ -111,7 +111,7 @@ impl Reads {
     async fn wait_applied(&self, index: u64) -> Result<(), ProposeError> {
         let mut progress = self.machine.progress();
         let reached = progress
-            .wait_for(|progress| progress.last_applied.is_some_and(|id| id.index >= index))
+            .wait_for(|progress| progress.applied_index.is_some_and(|applied| applied >= index))
             .await;
         reached.map(|_| ()).map_err(|_closed| ProposeError::Stopping)
     }

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use firstclaim_core::{Command, Outcome, Timestamp};
+use firstclaim_core::limits::PEER_MESSAGE_BYTES_MAX;
+use firstclaim_core::{Command, Outcome, RecordId, Timestamp};
 use firstclaim_proto::peer::v1::peer_service_server::PeerServiceServer;
 use openraft::ServerState;
 use openraft::async_runtime::watch::WatchReceiver as _;
@@ -24,10 +25,7 @@ use crate::clock::{Clock, Stamper, millis};
 use crate::config::ReplicaConfig;
 use crate::error::{OpenError, ProposeError, StoreError};
 use crate::faults::Faults;
-use crate::limits::{
-    CONFIRM_EVERY, PEER_MESSAGE_BYTES_MAX, PEER_WINDOW_BYTES, PROPOSE_TIMEOUT, TICK_CHECK,
-    TICK_EVERY,
-};
+use crate::limits::{CONFIRM_EVERY, PEER_WINDOW_BYTES, PROPOSE_TIMEOUT, TICK_CHECK, TICK_EVERY};
 use crate::network::{Network, Peers};
 use crate::peer::{Parts, Peer};
 use crate::raft::{Payload, Raft};
@@ -35,7 +33,8 @@ use crate::reads::{Reads, not_leader};
 use crate::status::{Status, status_of};
 use crate::store::disk::Disk;
 use crate::store::machine::Machine;
-use crate::store::{LogStore, State, codec, machine};
+use crate::store::{LogStore, Progress, State, codec, machine};
+use crate::wakes::Changes;
 
 /// How long a replica that is closed waits for its last readers.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -296,6 +295,24 @@ impl Replica {
     #[must_use]
     pub fn store_time(&self) -> Timestamp {
         self.inner.machine.store_time()
+    }
+
+    /// Follows how far this node's state has come.
+    #[must_use]
+    pub fn watch_applied(&self) -> watch::Receiver<Progress> {
+        self.inner.machine.progress()
+    }
+
+    /// Tells when a record is written or removed on this node.
+    #[must_use]
+    pub fn watch_record(&self, id: &RecordId) -> Changes {
+        self.inner.machine.wakes().record(id)
+    }
+
+    /// Tells when any record of a namespace's life is written or removed on this node.
+    #[must_use]
+    pub fn watch_namespace(&self, namespace: u64) -> Changes {
+        self.inner.machine.wakes().namespace(namespace)
     }
 
     /// The last store time that a leader has confirmed since this process started, and an instant

@@ -98,7 +98,7 @@ pub(crate) fn status_of(
     machine: &Machine,
 ) -> Status {
     let index = |id: &Option<LogId>| id.as_ref().map(|id| id.index);
-    let progress = machine.progress().borrow().clone();
+    let progress = *machine.progress().borrow();
     let role = match metrics.state {
         ServerState::Leader => Role::Leader,
         ServerState::Follower => Role::Follower,
@@ -116,7 +116,7 @@ pub(crate) fn status_of(
         leader: metrics.current_leader,
         last_log_index: metrics.last_log_index,
         committed_index: index(&metrics.local_committed),
-        applied_index: index(&progress.last_applied),
+        applied_index: progress.applied_index,
         snapshot_index: index(&metrics.snapshot),
         purged_index: index(&metrics.purged),
         snapshot_installs: machine.snapshot_installs(),

@@ -1,8 +1,8 @@
 //! Lets calls in while the node serves, and none once it goes down.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -14,7 +14,7 @@ const CALLS_MAX: usize = 16_384;
 /// The door.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    draining: AtomicBool,
+    draining: CancellationToken,
     calls: TaskTracker,
 }
 
@@ -31,13 +31,18 @@ impl Gate {
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        self.draining.is_cancelled()
+    }
+
+    /// Ends once nothing is let in any more: for calls that would go on for long.
+    pub(crate) async fn closing(&self) {
+        self.draining.cancelled().await;
     }
 
     /// Lets nothing in any more, and waits until what is under way has ended, but not for ever.
     /// Returns how many calls were left.
     pub(crate) async fn drain(&self, at_most: Duration) -> usize {
-        self.draining.store(true, Ordering::Release);
+        self.draining.cancel();
         self.calls.close();
         match tokio::time::timeout(at_most, self.calls.wait()).await {
             Ok(()) => 0,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use firstclaim_proto::error::HOP_HEADER;
+use firstclaim_core::name::Region;
+use firstclaim_proto::error::{HOP_HEADER, REGION_HEADER};
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 
@@ -24,29 +25,53 @@ pub(crate) struct Call {
     pub(crate) timeout: Duration,
     /// Whether another node sent it here: then it goes nowhere else.
     pub(crate) forwarded: bool,
+    /// Whether the caller said how long it waits.
+    named_timeout: bool,
 }
 
 impl Call {
     pub(crate) fn new(metadata: &MetadataMap) -> Self {
-        let asked = metadata
+        let named = metadata
             .get("grpc-timeout")
             .and_then(|value| value.to_str().ok())
-            .and_then(parse_timeout)
-            .unwrap_or(TIMEOUT_DEFAULT)
-            .min(TIMEOUT_MAX);
+            .and_then(parse_timeout);
+        let asked = named.unwrap_or(TIMEOUT_DEFAULT).min(TIMEOUT_MAX);
         let timeout = asked.saturating_sub((asked / 10).min(ANSWER_MARGIN_MAX));
         Self {
             deadline: Instant::now() + timeout,
             timeout,
             forwarded: metadata.contains_key(HOP_HEADER),
+            named_timeout: named.is_some(),
             metadata: metadata.clone(),
         }
     }
 
-    /// What goes along when the call is forwarded.
-    pub(crate) fn metadata(&self) -> MetadataMap {
+    /// Gives a call that named no deadline `wait` more.
+    pub(crate) fn allow(&mut self, wait: Duration) {
+        if !self.named_timeout {
+            self.timeout += wait;
+            self.deadline += wait;
+        }
+    }
+
+    /// The region that the call came in at: `here`, unless another node sent it.
+    pub(crate) fn region(&self, here: &Region) -> Region {
+        if !self.forwarded {
+            return here.clone();
+        }
+        let named = self.metadata.get(REGION_HEADER).and_then(|value| value.to_str().ok());
+        named.and_then(|name| Region::parse(name).ok()).unwrap_or_else(Region::unknown)
+    }
+
+    /// What goes along when the call, which came in at `region`, is forwarded.
+    pub(crate) fn metadata(&self, region: &Region) -> MetadataMap {
         let mut metadata = self.metadata.clone();
         metadata.remove("grpc-timeout");
+        metadata.remove(REGION_HEADER);
+        // A name that no header can hold is left out: it is for people, nothing depends on it.
+        if let Ok(name) = region.as_str().parse() {
+            metadata.insert(REGION_HEADER, name);
+        }
         metadata.insert(HOP_HEADER, tonic::metadata::MetadataValue::from_static("1"));
         metadata
     }
@@ -90,11 +115,27 @@ mod tests {
     }
 
     #[test]
+    fn only_a_call_without_a_deadline_of_its_own_is_given_time_to_wait() {
+        let mut call = Call::new(&MetadataMap::new());
+        call.allow(Duration::from_secs(30));
+        assert_eq!(call.timeout, Duration::from_millis(39_900));
+        let mut metadata = MetadataMap::new();
+        metadata.insert("grpc-timeout", "5S".parse().expect("ascii"));
+        let mut call = Call::new(&metadata);
+        call.allow(Duration::from_secs(30));
+        assert_eq!(call.timeout, Duration::from_millis(4900));
+    }
+
+    #[test]
     fn a_forwarded_call_is_marked_and_keeps_its_metadata() {
         let mut metadata = MetadataMap::new();
         metadata.insert("x-request-id", "r-1".parse().expect("ascii"));
         metadata.insert("grpc-timeout", "5S".parse().expect("ascii"));
-        let sent = Call::new(&metadata).metadata();
+        let here = Region::parse("eu-west").expect("a region");
+        let sent = Call::new(&metadata).metadata(&here);
+        let (there, elsewhere) = (Call::new(&sent), Region::parse("us-east").expect("a region"));
+        assert_eq!(there.region(&elsewhere), here);
+        assert_eq!(Call::new(&metadata).region(&elsewhere), elsewhere);
         assert_eq!(sent.get("x-request-id").expect("kept"), "r-1");
         assert!(sent.get("grpc-timeout").is_none());
         assert!(Call::new(&sent).forwarded);

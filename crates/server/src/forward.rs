@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use firstclaim_core::limits::CLIENT_MESSAGE_BYTES_MAX;
+use firstclaim_core::name::Region;
 use http::uri::PathAndQuery;
 use prost::Message;
 use tonic::client::Grpc;
@@ -34,11 +35,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 pub(crate) struct Forwarder {
     channels: Mutex<BTreeMap<String, Channel>>,
     metrics: Arc<Metrics>,
+    /// Where the calls come in that are forwarded.
+    region: Region,
 }
 
 impl Forwarder {
-    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
-        Self { channels: Mutex::default(), metrics }
+    pub(crate) fn new(metrics: Arc<Metrics>, region: Region) -> Self {
+        Self { channels: Mutex::default(), metrics, region }
     }
 
     /// Sends `message` to the leader with what is left of the caller's time.
@@ -82,7 +85,7 @@ impl Forwarder {
             }
         };
         let mut request = Request::new(message);
-        *request.metadata_mut() = call.metadata();
+        *request.metadata_mut() = call.metadata(&self.region);
         request.set_timeout(call.remaining());
         let answer =
             client.unary(request, PathAndQuery::from_static(path), ProstCodec::<M, R>::default());
@@ -137,6 +140,22 @@ fn sort<R>(leader: &LeaderHint, status: Status) -> (ForwardEnd, Result<Response<
     if answered {
         return (ForwardEnd::Answered, Err(status));
     }
+    {
+        let mut c: Option<&dyn std::error::Error> = status.source();
+        let mut t = String::new();
+        while let Some(e) = c {
+            t.push_str(&format!(" <- {e} [{e:?}]"));
+            c = e.source();
+        }
+        std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open("/tmp/fwd.txt")
+            .and_then(|mut f| {
+                std::io::Write::write_all(&mut f, format!("{status:?} {t}\n").as_bytes())
+            })
+            .ok();
+    }
     tracing::debug!(leader = leader.endpoint, %status, "a forwarded call has no answer");
     if never_connected(&status) {
         (ForwardEnd::NotSent, Err(not_sent(leader)))
@@ -183,7 +202,7 @@ mod tests {
 
     async fn send(endpoint: &str) -> (String, String, bool) {
         let leader = LeaderHint { region: "eu-west".to_owned(), endpoint: endpoint.to_owned() };
-        let forwarder = Forwarder::new(Metrics::new());
+        let forwarder = Forwarder::new(Metrics::new(), Region::unknown());
         let call = Call::new(&MetadataMap::new());
         let path = "/firstclaim.v1.ClaimService/Renew";
         let answer: Result<Response<v1::RenewResponse>, Status> =

@@ -9,30 +9,38 @@
 #![recursion_limit = "256"]
 
 mod admission;
+mod audit;
 mod call;
+mod claiming;
 pub mod config;
 pub mod dev;
+mod edge;
 mod forward;
 mod listen;
-mod local_replay;
 mod members;
 mod metrics;
 mod node;
 mod proposer;
+mod rate;
 mod readiness;
 mod refusal;
+mod sampler;
 mod server;
 mod service;
+mod sightings;
 mod status;
 mod sweeper;
+mod tally;
 pub mod telemetry;
 mod undecodable;
 mod version;
+mod waiting;
+mod watching;
 mod web;
 
 pub use config::Config;
 pub use firstclaim_replica::Faults;
 pub use listen::ListenError;
-pub use metrics::NAMES as METRIC_NAMES;
+pub use metrics::catalogue as metric_catalogue;
 pub use server::{RunningServer, Server, StartError, StopError};
 pub use version::{VERSION, set_build_id};

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use firstclaim_core::limits::COMMAND_BYTES_MAX;
+use firstclaim_core::name::Region;
 use firstclaim_core::{Command, Invalid, Outcome};
 use firstclaim_proto::convert::{Faults, WrongAnswer};
 use firstclaim_replica::{ProposeError, Replica, State, StoreError};
@@ -12,12 +13,18 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use crate::admission::Gate;
+use crate::audit;
 use crate::call::Call;
 use crate::config::Config;
 use crate::forward::Forwarder;
 use crate::metrics::Metrics;
 use crate::proposer::{Proposer, Unanswered};
+use crate::rate::RateLimiter;
+use crate::sightings::Sightings;
 use crate::status::{Applied, Failure, LeaderHint};
+use crate::tally::Tally;
+use crate::waiting::Waiters;
+use crate::watching::Watchers;
 
 /// One node.
 #[derive(Debug)]
@@ -29,6 +36,12 @@ pub(crate) struct Node {
     pub(crate) gate: Gate,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) started: Instant,
+    /// Where it is, as claims are labelled.
+    pub(crate) region: Region,
+    pub(crate) rate: RateLimiter,
+    pub(crate) sightings: Sightings,
+    pub(crate) waiters: Waiters,
+    pub(crate) watchers: Watchers,
 }
 
 /// A method of a service.
@@ -168,25 +181,54 @@ impl Node {
         command: Command,
         bytes: usize,
     ) -> Result<Outcome, Fail> {
-        if bytes > COMMAND_BYTES_MAX {
-            let problem = format!("is {bytes} bytes long");
-            let fix = format!("send at most {COMMAND_BYTES_MAX} bytes");
-            let faults = [Invalid::new("request", problem, fix)];
-            return Err(Failure::invalid(&faults, Applied::No).into());
-        }
-        let submitted = self.proposer.submit(command, bytes, call.deadline).await;
-        submitted.map_err(|unanswered| {
-            let failure = match unanswered {
-                Unanswered::Overloaded => Failure::overloaded("too many calls wait for the log"),
-                Unanswered::NotProposed => Failure::too_late(call.timeout.as_millis()),
-                Unanswered::NotConfirmed => {
-                    Failure::unknown("no majority confirmed the call before its deadline")
+        check_size(bytes)?;
+        let mut outcomes = self.submit_all(call, vec![command], bytes).await?;
+        outcomes.pop().ok_or_else(|| Failure::unknown("the log gave no outcome").into())
+    }
+
+    /// Puts commands into the log that one entry decides in their order, and tells and counts what
+    /// they come to. They must fit into one entry.
+    pub(crate) async fn submit_all(
+        &self,
+        call: &Call,
+        commands: Vec<Command>,
+        bytes: usize,
+    ) -> Result<Vec<Outcome>, Failure> {
+        let told: Vec<_> =
+            commands.iter().map(|one| (audit::Entry::of(one), Tally::of(one))).collect();
+        let submitted = self.proposer.submit_all(commands, bytes, call.deadline).await;
+        let outcomes = submitted.map_err(|unanswered| self.unanswered(call, &unanswered));
+        match &outcomes {
+            Ok(outcomes) => {
+                for ((entry, tally), outcome) in told.iter().zip(outcomes) {
+                    if let Some(entry) = entry {
+                        entry.tell(outcome.result.as_ref().err().map(|it| it.reason().as_str()));
+                    }
+                    if let Some(tally) = tally {
+                        tally.count(&self.metrics.records, outcome);
+                    }
                 }
-                Unanswered::Stopped => Failure::draining(),
-                Unanswered::Failed(error) => Failure::unanswered(&error),
-            };
-            failure.with_leader(self.leader().as_ref()).into()
-        })
+            }
+            Err(failure) => {
+                for entry in told.iter().filter_map(|(entry, _)| entry.as_ref()) {
+                    entry.tell(Some(failure.reason().as_str()));
+                }
+            }
+        }
+        outcomes
+    }
+
+    fn unanswered(&self, call: &Call, unanswered: &Unanswered) -> Failure {
+        let failure = match unanswered {
+            Unanswered::Overloaded => Failure::overloaded("too many calls wait for the log"),
+            Unanswered::NotProposed => Failure::too_late(call.timeout.as_millis()),
+            Unanswered::NotConfirmed => {
+                Failure::unknown("no majority confirmed the call before its deadline")
+            }
+            Unanswered::Stopped => Failure::draining(),
+            Unanswered::Failed(error) => Failure::unanswered(error),
+        };
+        failure.with_leader(self.leader().as_ref())
     }
 
     /// Waits until this node's state holds every write that was acknowledged before the call.
@@ -209,4 +251,14 @@ impl Node {
             Failure::internal("read its state").into()
         })
     }
+}
+
+/// A command is bounded in its bytes.
+pub(crate) fn check_size(bytes: usize) -> Result<(), Failure> {
+    if bytes <= COMMAND_BYTES_MAX {
+        return Ok(());
+    }
+    let problem = format!("is {bytes} bytes long");
+    let fix = format!("send at most {COMMAND_BYTES_MAX} bytes");
+    Err(Failure::invalid(&[Invalid::new("request", problem, fix)], Applied::No))
 }

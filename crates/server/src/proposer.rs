@@ -48,11 +48,11 @@ pub(crate) struct Proposer {
     metrics: Arc<Metrics>,
 }
 
-/// A command that waits for an entry.
+/// Commands that wait for an entry, and that one entry takes together.
 #[derive(Debug)]
 struct Queued {
-    command: Command,
-    answer: oneshot::Sender<Result<Outcome, Unanswered>>,
+    commands: Vec<Command>,
+    answer: oneshot::Sender<Result<Vec<Outcome>, Unanswered>>,
     /// Set by whoever comes first: the entry that takes the command, or the caller that gives up.
     taken: Arc<AtomicBool>,
     deadline: Instant,
@@ -63,6 +63,7 @@ struct Queued {
 #[derive(Debug)]
 struct Room {
     bytes: usize,
+    commands: i64,
     total: Arc<AtomicUsize>,
     metrics: Arc<Metrics>,
 }
@@ -71,7 +72,7 @@ impl Drop for Room {
     fn drop(&mut self) {
         self.total.fetch_sub(self.bytes, Ordering::AcqRel);
         self.metrics.queue_bytes.dec_by(i64::try_from(self.bytes).unwrap_or(i64::MAX));
-        self.metrics.queue_commands.dec();
+        self.metrics.queue_commands.dec_by(self.commands);
     }
 }
 
@@ -106,10 +107,27 @@ impl Proposer {
         bytes: usize,
         deadline: Instant,
     ) -> Result<Outcome, Unanswered> {
+        let mut outcomes = self.submit_all(vec![command], bytes, deadline).await?;
+        outcomes.pop().ok_or(Unanswered::NotConfirmed)
+    }
+
+    /// Queues commands that one entry decides in their order, and waits for their outcomes, at most
+    /// until `deadline`. At most [`ENTRY_COMMANDS_MAX`] commands, of at most [`ENTRY_BYTES_MAX`]
+    /// bytes unless it is a single one.
+    ///
+    /// # Cancel safety
+    ///
+    /// When dropped, commands that were not proposed yet never are.
+    pub(crate) async fn submit_all(
+        &self,
+        commands: Vec<Command>,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<Vec<Outcome>, Unanswered> {
         let (answer, answered) = oneshot::channel();
         let taken = Arc::new(AtomicBool::new(false));
-        let room = self.room(bytes)?;
-        let queued = Queued { command, answer, taken: Arc::clone(&taken), deadline, room };
+        let room = self.room(commands.len(), bytes)?;
+        let queued = Queued { commands, answer, taken: Arc::clone(&taken), deadline, room };
         self.queue.try_send(queued).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Unanswered::Overloaded,
             mpsc::error::TrySendError::Closed(_) => Unanswered::Stopped,
@@ -125,12 +143,13 @@ impl Proposer {
         })
     }
 
-    fn room(&self, bytes: usize) -> Result<Room, Unanswered> {
+    fn room(&self, commands: usize, bytes: usize) -> Result<Room, Unanswered> {
+        let commands = i64::try_from(commands).unwrap_or(i64::MAX);
         let before = self.bytes.fetch_add(bytes, Ordering::AcqRel);
         self.metrics.queue_bytes.inc_by(i64::try_from(bytes).unwrap_or(i64::MAX));
-        self.metrics.queue_commands.inc();
-        let room =
-            Room { bytes, total: Arc::clone(&self.bytes), metrics: Arc::clone(&self.metrics) };
+        self.metrics.queue_commands.inc_by(commands);
+        let (total, metrics) = (Arc::clone(&self.bytes), Arc::clone(&self.metrics));
+        let room = Room { bytes, commands, total, metrics };
         // One command is always let in, so that the bound can never lock out a large one.
         if before > 0 && before + bytes > QUEUE_BYTES_MAX {
             return Err(Unanswered::Overloaded);
@@ -148,14 +167,17 @@ fn take(taken: &AtomicBool) -> bool {
 #[derive(Debug, Default)]
 struct Batch {
     commands: Vec<Command>,
-    answers: Vec<oneshot::Sender<Result<Outcome, Unanswered>>>,
+    answers: Vec<Waiting>,
     bytes: usize,
 }
 
+/// Who waits for the outcomes of how many commands.
+type Waiting = (usize, oneshot::Sender<Result<Vec<Outcome>, Unanswered>>);
+
 impl Batch {
-    /// Takes the command in, or gives it back if it does not fit behind the others.
-    fn push(&mut self, queued: Queued) -> Option<Queued> {
-        let fits = self.commands.len() < ENTRY_COMMANDS_MAX
+    /// Takes the commands in, or gives them back if they do not fit behind the others.
+    fn push(&mut self, mut queued: Queued) -> Option<Queued> {
+        let fits = self.commands.len() + queued.commands.len() <= ENTRY_COMMANDS_MAX
             && self.bytes + queued.room.bytes <= ENTRY_BYTES_MAX;
         if !self.commands.is_empty() && !fits {
             return Some(queued);
@@ -166,31 +188,31 @@ impl Batch {
             return None;
         }
         self.bytes += queued.room.bytes;
-        self.commands.push(queued.command);
-        self.answers.push(queued.answer);
+        self.answers.push((queued.commands.len(), queued.answer));
+        self.commands.append(&mut queued.commands);
         None
     }
 
     fn settle(self, result: Result<Vec<Outcome>, ProposeError>) {
-        let results: Vec<Result<Outcome, Unanswered>> = match result {
-            Ok(outcomes) if outcomes.len() == self.answers.len() => {
-                outcomes.into_iter().map(Ok).collect()
-            }
+        let expected: usize = self.answers.iter().map(|(commands, _)| commands).sum();
+        let mut outcomes = match result {
+            Ok(outcomes) if outcomes.len() == expected => Ok(outcomes),
             Ok(outcomes) => {
                 tracing::error!(
-                    commands = self.answers.len(),
+                    commands = expected,
                     outcomes = outcomes.len(),
                     "an entry came back with another number of outcomes than it had commands"
                 );
-                self.answers.iter().map(|_| Err(Unanswered::NotConfirmed)).collect()
+                Err(Unanswered::NotConfirmed)
             }
-            Err(error) => {
-                let error = Arc::new(error);
-                self.answers.iter().map(|_| Err(Unanswered::Failed(Arc::clone(&error)))).collect()
-            }
+            Err(error) => Err(Unanswered::Failed(Arc::new(error))),
         };
-        for (answer, result) in self.answers.into_iter().zip(results) {
-            if answer.send(result).is_err() {
+        for (commands, answer) in self.answers {
+            let own = match &mut outcomes {
+                Ok(outcomes) => Ok(outcomes.drain(..commands).collect()),
+                Err(error) => Err(error.clone()),
+            };
+            if answer.send(own).is_err() {
                 tracing::debug!("a caller went away before its outcome came");
             }
         }

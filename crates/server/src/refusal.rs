@@ -2,12 +2,20 @@
 
 use std::fmt::Write as _;
 
-use firstclaim_core::record::OpenWork;
-use firstclaim_core::{Epoch, Millis, Reason, RecordRef, Refusal, Timestamp};
+use firstclaim_core::effect::Journal;
+use firstclaim_core::record::Logical;
+use firstclaim_core::{Epoch, IdempotencyKey, Millis, Reason, RecordRef, Refusal, Timestamp};
+use firstclaim_proto::convert::enums;
 
 use crate::status::{Applied, Failure};
 
+mod effect;
+
+/// Bytes of the keys that one failure names: a status is a header, and headers are small.
+const KEYS_BYTES_MAX: usize = 2048;
+
 /// The failure that a refusal leaves as. Every variable of the sentence is in its metadata.
+#[expect(clippy::too_many_lines, reason = "a table: one arm a refusal")]
 pub(crate) fn describe(refusal: &Refusal) -> Failure {
     let reason = refusal.reason();
     let say = |message: &str| Failure::new(reason, Applied::Decided, message);
@@ -66,10 +74,35 @@ pub(crate) fn describe(refusal: &Refusal) -> Failure {
         Refusal::ResultConflict { stored_digest, sent_digest } => {
             result_conflict(reason, stored_digest, sent_digest)
         }
-        Refusal::UnsettledEffects { open } => unsettled_effects(reason, open),
+        Refusal::UnsettledEffects { life, open } => unsettled_effects(reason, *life, open),
         Refusal::EffectNotAllowed { problem } => {
             say(&format!("the grant does not allow it: {problem}")).with("problem", problem)
         }
+        Refusal::EffectNotFound { uid } => effect::not_found(reason, uid),
+        Refusal::EffectOpen { uid } => effect::open(reason, uid),
+        Refusal::EffectSettled { uid, findings } => effect::settled(reason, uid, findings),
+        Refusal::EffectMismatch { uid, field } => effect::mismatch(reason, uid, field),
+        Refusal::RedispatchUnsafe { uid, dedup_until } => {
+            effect::unsafe_again(reason, uid, *dedup_until)
+        }
+        Refusal::DispatchNumber { uid, next } => effect::other_number(reason, uid, *next),
+        Refusal::EvidenceConflict { uid, evidence_kept } => {
+            effect::conflict(reason, uid, *evidence_kept)
+        }
+        Refusal::NotYetProvable { uid, provable_time } => {
+            effect::not_yet_provable(reason, uid, *provable_time)
+        }
+        Refusal::StillLive { until } => still_live(reason, *until),
+        Refusal::NotPurgeable { epoch, state } => not_purgeable(reason, *epoch, *state),
+        Refusal::KeyNotReserved => say("the namespace serves only keys that a producer reserved, \
+             and nobody reserved this one; claim the key that came with the message, and reserve \
+             keys where the intent is born"),
+        Refusal::DuplicateIntent { similar_keys } => duplicate_intent(reason, similar_keys),
+        Refusal::RecordsExhausted { records_max } => say(&format!(
+            "the namespace holds {records_max} records, all that its policy allows (records_max); \
+             raise it, or wait until records are forgotten; holders are not affected"
+        ))
+        .with("records_max", records_max),
     }
 }
 
@@ -81,7 +114,7 @@ pub(crate) fn time(time: Timestamp) -> String {
         .map_or_else(|| format!("{} ms", time.0), |time| time.to_string())
 }
 
-fn decided(reason: Reason, message: impl Into<String>) -> Failure {
+pub(crate) fn decided(reason: Reason, message: impl Into<String>) -> Failure {
     Failure::new(reason, Applied::Decided, message)
 }
 
@@ -236,14 +269,55 @@ fn result_conflict(reason: Reason, stored_digest: &[u8], sent_digest: &[u8]) -> 
     decided(reason, message).with("stored_digest", stored).with("sent_digest", sent)
 }
 
-fn unsettled_effects(reason: Reason, open: &[OpenWork]) -> Failure {
-    let epochs: Vec<String> = open.iter().map(|work| work.epoch.0.to_string()).collect();
-    let epochs = epochs.join(",");
+fn unsettled_effects(reason: Reason, life: u64, open: &Journal) -> Failure {
+    let uids: Vec<String> = open.uids(life).iter().map(ToString::to_string).collect();
+    let uids = uids.join(",");
     let message = format!(
-        "the work of the epochs {epochs} is open: nobody knows whether it happened; find out, then \
-         complete with SUCCEEDED if it did, or release UNKNOWN"
+        "{uids} may have happened, and nobody has said; find out and settle it, then complete, or \
+         release UNKNOWN"
     );
-    decided(reason, message).with("open_epochs", epochs)
+    decided(reason, message).with("open", uids)
+}
+
+fn still_live(reason: Reason, until: Timestamp) -> Failure {
+    let until = time(until);
+    let message = format!(
+        "a holder is at work, or its takeover delay runs, until {until}; wait, or revoke the claim"
+    );
+    decided(reason, message).with("until", until)
+}
+
+fn not_purgeable(reason: Reason, epoch: Epoch, state: Logical) -> Failure {
+    let (epoch, state) = (epoch.0, enums::state(state, false).as_str_name());
+    let state = state.trim_start_matches("RECORD_STATE_");
+    let message = format!(
+        "only a completed record of the expected epoch can be purged, and this one is {state} at \
+         epoch {epoch}; read it again, and resolve it first if it is not completed"
+    );
+    decided(reason, message).with("epoch", epoch).with("state", state)
+}
+
+fn duplicate_intent(reason: Reason, similar_keys: &[IdempotencyKey]) -> Failure {
+    let count = similar_keys.len();
+    let message = format!(
+        "the same request came under {count} other keys not long ago (similar_keys); use that key, \
+         or set allow_duplicate_intent if this is another intent"
+    );
+    decided(reason, message).with("count", count).with("similar_keys", key_list(similar_keys))
+}
+
+/// Keys as a list that can be read back: a JSON array, cut where a header would become too large.
+fn key_list(keys: &[IdempotencyKey]) -> String {
+    let mut shown: Vec<&str> = Vec::new();
+    let mut bytes = 0;
+    for key in keys {
+        bytes += key.as_str().len();
+        if bytes > KEYS_BYTES_MAX && !shown.is_empty() {
+            break;
+        }
+        shown.push(key.as_str());
+    }
+    serde_json::Value::from(shown).to_string()
 }
 
 fn list(schemes: &[String]) -> String {

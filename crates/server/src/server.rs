@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use firstclaim_core::Command;
 use firstclaim_core::limits::CLIENT_MESSAGE_BYTES_MAX;
+use firstclaim_core::name::Region;
 use firstclaim_proto::v1::claim_service_server::ClaimServiceServer;
 use firstclaim_proto::v1::cluster_service_server::ClusterServiceServer;
+use firstclaim_proto::v1::record_service_server::RecordServiceServer;
 use firstclaim_proto::v1::tenant_service_server::TenantServiceServer;
 use firstclaim_replica::{
     Faults, OpenError, Replica, ReplicaConfig, SnapshotRule, Storage, SystemClock,
@@ -29,8 +31,12 @@ use crate::listen::{self, ListenError};
 use crate::metrics::Metrics;
 use crate::node::Node;
 use crate::proposer::Proposer;
-use crate::service::{Claims, ClusterInfo, Tenants};
-use crate::{readiness, sweeper, undecodable, web};
+use crate::rate::RateLimiter;
+use crate::service::{Claims, ClusterInfo, Records, Tenants};
+use crate::sightings::{self, Sightings};
+use crate::waiting::Waiters;
+use crate::watching::Watchers;
+use crate::{readiness, sampler, sweeper, undecodable, web};
 
 /// How long calls under way may take to end once the node goes down.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -195,6 +201,8 @@ fn node(
     stop: &CancellationToken,
 ) -> Arc<Node> {
     let metrics = Metrics::new();
+    // The configuration was checked: this is for one that was put together in this process.
+    let region = Region::parse(config.region()).unwrap_or_else(|_| Region::unknown());
     let log = replica.clone();
     let propose = move |commands: Vec<Command>| {
         let log = log.clone();
@@ -202,9 +210,14 @@ fn node(
     };
     Arc::new(Node {
         proposer: Proposer::start(propose, Arc::clone(&metrics), tasks, stop.clone()),
-        forwarder: Forwarder::new(Arc::clone(&metrics)),
+        forwarder: Forwarder::new(Arc::clone(&metrics), region.clone()),
         gate: Gate::default(),
         started: Instant::now(),
+        region,
+        rate: RateLimiter::default(),
+        sightings: Sightings::default(),
+        waiters: Waiters::default(),
+        watchers: Watchers::default(),
         config,
         replica,
         metrics,
@@ -235,6 +248,10 @@ fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router<Layered>), StartEr
         .layer(MapResponseLayer::new(explain))
         .add_service(
             ClaimServiceServer::new(Claims(Arc::clone(node)))
+                .max_decoding_message_size(CLIENT_MESSAGE_BYTES_MAX),
+        )
+        .add_service(
+            RecordServiceServer::new(Records(Arc::clone(node)))
                 .max_decoding_message_size(CLIENT_MESSAGE_BYTES_MAX),
         )
         .add_service(
@@ -294,6 +311,8 @@ impl RunningServer {
         });
 
         self.beside(sweeper::run(Arc::clone(&self.node)));
+        self.beside(sightings::run(Arc::clone(&self.node)));
+        self.beside(sampler::run(Arc::clone(&self.node)));
         self.beside(report_health(Arc::clone(&self.node), self.health.clone()));
         let (node, end) = (Arc::clone(&self.node), self.end.clone());
         self.beside(async move {
@@ -414,6 +433,7 @@ async fn set_health(health: &HealthReporter, ready: bool) {
     for service in [
         "",
         "firstclaim.v1.ClaimService",
+        "firstclaim.v1.RecordService",
         "firstclaim.v1.TenantService",
         "firstclaim.v1.ClusterService",
     ] {

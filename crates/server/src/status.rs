@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use firstclaim_core::{Invalid, Reason, Refusal, Timestamp};
-use firstclaim_proto::error::{APPLIED, LEADER_ENDPOINT, LEADER_REGION};
+use firstclaim_core::{Invalid, Millis, Reason, Refusal, Timestamp};
+use firstclaim_proto::convert::time;
+use firstclaim_proto::error::{APPLIED, LEADER_ENDPOINT, LEADER_REGION, STORE_TIME};
 pub(crate) use firstclaim_proto::error::{Applied, DOMAIN};
+use firstclaim_proto::v1;
 use firstclaim_replica::{Fate, ProposeError};
 use tonic::{Code, Status};
 use tonic_types::{BadRequest, ErrorDetail, ErrorInfo, FieldViolation, RetryInfo, StatusExt as _};
@@ -40,6 +42,8 @@ pub(crate) struct Failure {
     message: String,
     metadata: BTreeMap<String, String>,
     violations: Vec<Invalid>,
+    /// When to repeat the call, if it is known better than by its reason.
+    retry_after: Option<Duration>,
 }
 
 impl Failure {
@@ -50,7 +54,20 @@ impl Failure {
             message: message.into(),
             metadata: BTreeMap::new(),
             violations: Vec::new(),
+            retry_after: None,
         }
+    }
+
+    /// Says when to repeat the call, which its reason must allow.
+    pub(crate) fn after(mut self, delay: Duration) -> Self {
+        self.retry_after = Some(delay);
+        self
+    }
+
+    /// After how long the same call should be repeated; none if repeating it is not the answer.
+    fn retry_after(&self) -> Option<Duration> {
+        let delay = self.retry_after.unwrap_or(retry_delay(self.reason));
+        self.reason.should_repeat().then_some(delay)
     }
 
     /// Names a variable of the sentence.
@@ -87,7 +104,32 @@ impl Failure {
 
     /// A command that the log refused.
     pub(crate) fn refused(refusal: &Refusal, store_time: Timestamp) -> Self {
-        refusal::describe(refusal).with("store_time", refusal::time(store_time))
+        let failure = refusal::describe(refusal).with(STORE_TIME, refusal::time(store_time));
+        if let Refusal::NotYetProvable { provable_time, .. } = refusal {
+            return failure.after(Duration::from_millis(provable_time.since(store_time).0));
+        }
+        failure
+    }
+
+    /// The namespace gets more claims than its policy allows.
+    pub(crate) fn rate_limited(claims_per_second: u32, wait: Duration) -> Self {
+        let wait_ms = wait.as_millis();
+        let message = format!(
+            "the namespace gets more than the {claims_per_second} claims a second that its policy \
+             allows (claims_per_second), so this one was not taken on; repeat it after {wait_ms} ms"
+        );
+        Self::new(Reason::RateLimited, Applied::No, message)
+            .with("claims_per_second", claims_per_second)
+            .with("wait_ms", wait_ms)
+            .after(wait)
+    }
+
+    /// An item of a batch whose turn never came.
+    pub(crate) fn not_reached() -> Self {
+        Self::no_leader(
+            "an item before this one in the batch has no answer, so this one was not proposed; \
+             repeat the batch with the same attempt ids",
+        )
     }
 
     /// A proposal or a linearizable read without an answer.
@@ -212,6 +254,11 @@ impl Failure {
         self.reason
     }
 
+    /// Whether the log said so.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.applied == Applied::Decided
+    }
+
     #[cfg(test)]
     pub(crate) fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
@@ -222,8 +269,25 @@ impl Failure {
         &self.message
     }
 
+    /// The failure of one item of a call.
+    pub(crate) fn into_item(self) -> v1::Failure {
+        let retry_after = self.retry_after().map(|delay| {
+            time::duration(Millis(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)))
+        });
+        let mut metadata = self.metadata;
+        metadata.insert(APPLIED.to_owned(), self.applied.as_str().to_owned());
+        v1::Failure {
+            code: code(self.reason) as u32,
+            reason: self.reason.as_str().to_owned(),
+            message: self.message,
+            metadata,
+            retry_after,
+        }
+    }
+
     /// The status that leaves.
     pub(crate) fn into_status(self) -> Status {
+        let retry_after = self.retry_after();
         let mut metadata = self.metadata;
         metadata.insert(APPLIED.to_owned(), self.applied.as_str().to_owned());
         let mut details = vec![ErrorDetail::ErrorInfo(ErrorInfo {
@@ -240,7 +304,7 @@ impl Failure {
             let violations: Vec<_> = self.violations.into_iter().map(violation).collect();
             details.push(ErrorDetail::BadRequest(BadRequest::new(violations)));
         }
-        if let Some(delay) = retry_delay(self.reason) {
+        if let Some(delay) = retry_after {
             details.push(ErrorDetail::RetryInfo(RetryInfo::new(Some(delay))));
         }
         Status::with_error_details_vec(code(self.reason), self.message, details)
@@ -257,9 +321,10 @@ impl From<Failure> for Status {
 pub(crate) const fn code(reason: Reason) -> Code {
     match reason {
         Reason::InvalidArgument | Reason::IntentTimeInFuture => Code::InvalidArgument,
-        Reason::TenantNotFound | Reason::NamespaceNotFound | Reason::RecordNotFound => {
-            Code::NotFound
-        }
+        Reason::TenantNotFound
+        | Reason::NamespaceNotFound
+        | Reason::RecordNotFound
+        | Reason::EffectNotFound => Code::NotFound,
         Reason::AlreadyExists => Code::AlreadyExists,
         Reason::NameInDeletion
         | Reason::StillInUse
@@ -271,13 +336,26 @@ pub(crate) const fn code(reason: Reason) -> Code {
         | Reason::LateReplay
         | Reason::AlreadyCompleted
         | Reason::UnsettledEffects
-        | Reason::EffectNotAllowed => Code::FailedPrecondition,
+        | Reason::EffectNotAllowed
+        | Reason::EffectOpen
+        | Reason::EffectSettled
+        | Reason::RedispatchUnsafe
+        | Reason::NotYetProvable
+        | Reason::StillLive
+        | Reason::NotPurgeable
+        | Reason::KeyNotReserved
+        | Reason::DuplicateIntent => Code::FailedPrecondition,
         Reason::EtagMismatch
         | Reason::StaleEpoch
         | Reason::LeaseExpired
         | Reason::Revoked
-        | Reason::ResultConflict => Code::Aborted,
-        Reason::Overloaded | Reason::StorageFull => Code::ResourceExhausted,
+        | Reason::ResultConflict
+        | Reason::EffectMismatch
+        | Reason::EvidenceConflict => Code::Aborted,
+        Reason::RecordsExhausted
+        | Reason::RateLimited
+        | Reason::Overloaded
+        | Reason::StorageFull => Code::ResourceExhausted,
         Reason::NoQuorum
         | Reason::NoLeader
         | Reason::NodeDraining
@@ -288,40 +366,14 @@ pub(crate) const fn code(reason: Reason) -> Code {
     }
 }
 
-/// After how long the same call should be repeated; none if repeating it is not the answer.
-pub(crate) const fn retry_delay(reason: Reason) -> Option<Duration> {
-    match reason {
-        Reason::NoQuorum
-        | Reason::NoLeader
-        | Reason::NodeDraining
-        | Reason::Unreachable
-        | Reason::OutcomeUnknown
-        | Reason::DeadlineExceeded => Some(RETRY_SOON),
-        Reason::Overloaded => Some(RETRY_LOAD),
-        Reason::NameInDeletion => Some(RETRY_MEMBERS),
-        Reason::InvalidArgument
-        | Reason::IntentTimeInFuture
-        | Reason::TenantNotFound
-        | Reason::NamespaceNotFound
-        | Reason::RecordNotFound
-        | Reason::AlreadyExists
-        | Reason::EtagMismatch
-        | Reason::StillInUse
-        | Reason::FingerprintMismatch
-        | Reason::FingerprintIncomparable
-        | Reason::AttemptIdReused
-        | Reason::AttemptSpent
-        | Reason::AttemptsExhausted
-        | Reason::LateReplay
-        | Reason::StaleEpoch
-        | Reason::LeaseExpired
-        | Reason::Revoked
-        | Reason::AlreadyCompleted
-        | Reason::ResultConflict
-        | Reason::UnsettledEffects
-        | Reason::EffectNotAllowed
-        | Reason::StorageFull
-        | Reason::Internal => None,
+/// After how long to repeat a call that should be repeated and says no time of its own.
+const fn retry_delay(reason: Reason) -> Duration {
+    if matches!(reason, Reason::Overloaded | Reason::StorageFull) {
+        RETRY_LOAD
+    } else if matches!(reason, Reason::NameInDeletion) {
+        RETRY_MEMBERS
+    } else {
+        RETRY_SOON
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use firstclaim_bench::{BenchConfig, Distribution, Work};
+use firstclaim_bench::{BenchConfig, Distribution, Journal, Work, Workload};
 use firstclaim_server::dev::{DevCluster, DevOptions, Ports};
 
 use super::dev::quiet_log;
@@ -14,9 +14,16 @@ use crate::{duration, exit};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The tenant and the namespace must exist; `firstclaim dev` has demo/payouts.
-Example:
+Workloads:
+  claims      every operation is a first claim, and is completed
+  duplicates  nine of ten deliveries are repeats
+  effects     every intent records one effect: by a call of its own and in the claim, in turns
+  batch       many intents a call
+
+Examples:
   firstclaim bench -t demo -n payouts --concurrency 64 --duration 10s
-  firstclaim bench --dev --concurrency 256 --duplicate-ratio 0.5")]
+  firstclaim bench --dev --concurrency 256 --workload duplicates
+  firstclaim bench --dev --concurrency 8 --workload batch --batch-size 500")]
 pub(crate) struct Args {
     /// Workers, each with one call under way
     #[arg(short, long, default_value_t = 64, value_name = "N")]
@@ -33,14 +40,23 @@ pub(crate) struct Args {
     /// How many keys uniform and zipf draw from
     #[arg(long, default_value_t = 100_000, value_name = "N")]
     keys: u64,
-    /// Share of operations, 0 to 1, that repeat a recent key
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    duplicate_ratio: f64,
+    /// What is measured: claims, duplicates, effects or batch
+    #[arg(short, long, default_value = "claims")]
+    workload: Workload,
+    /// With effects: apart, in-claim or both
+    #[arg(long, default_value = "both")]
+    journal: Journal,
+    /// With batch: keys of one call
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    batch_size: usize,
+    /// Share of operations, 0 to 1, that repeat a recent key; if it is not given, the workload's
+    #[arg(long, value_name = "SHARE")]
+    duplicate_ratio: Option<f64>,
     /// Bytes of the stored result
     #[arg(long, default_value_t = 64, value_name = "BYTES")]
     payload_bytes: usize,
     /// Claim only; the leases are left to lapse
-    #[arg(long)]
+    #[arg(long, conflicts_with = "workload")]
     claim_only: bool,
     /// End after so many operations
     #[arg(long, value_name = "N")]
@@ -75,8 +91,9 @@ async fn measure(context: &Context, args: Args, endpoints: Vec<String>) -> Resul
         concurrency: args.concurrency,
         distribution: args.distribution,
         keys: args.keys,
-        duplicate_ratio: args.duplicate_ratio,
-        work: if args.claim_only { Work::Claim } else { Work::ClaimAndComplete },
+        duplicate_ratio: args.duplicate_ratio.unwrap_or_else(|| args.workload.duplicate_ratio()),
+        work: if args.claim_only { Work::Claim } else { args.workload.work(args.journal) },
+        batch_size: args.batch_size,
         payload_bytes: args.payload_bytes,
         warm_up: args.warm_up,
         duration: args.duration,

@@ -1,14 +1,16 @@
 //! `firstclaim claim`: asks for the right to act, and says what to do with the answer.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use firstclaim_client::v1::claim_response::Outcome;
-use firstclaim_client::{ClaimRequest, fingerprint, v1};
+use firstclaim_client::v1::dispatch_answer::Outcome as Dispatched;
+use firstclaim_client::{ClaimRequest, Completion, EffectRequest, v1};
 use serde_json::{Value, json};
 
-use super::record::{Bytes, KeyArgs, text};
+use super::intent::IntentArgs;
+use super::naming::{Bytes, KeyArgs, guess, text};
+use super::spec;
 use crate::context::{Context, quote};
 use crate::failure::{Failure, short};
 use crate::output::Shown;
@@ -20,7 +22,9 @@ use crate::{duration, exit};
 #[command(after_help = "\
 Examples:
   firstclaim claim -t acme -n payouts -K payout:847 --request 'pay 847 120.00 EUR'
-  firstclaim claim -t acme -n payouts -K payout:847 --request-file order.json --lease 2m
+  firstclaim claim -t acme -n payouts -K payout:847 --request-file order.json --lease 2m --wait 10s
+  firstclaim claim -t acme -n payouts -K payout:847 --request-file order.json \\
+      --effect payment,provider=bank,key=pay-847,window=24h
 
 Exit code 0: acquired, act and complete. 10: done before. 11: pending. 12: unresolved. 13: another request.")]
 pub(crate) struct Args {
@@ -32,27 +36,27 @@ pub(crate) struct Args {
     /// Who asks, one label per process
     #[arg(long, value_parser = text("owner"))]
     owner: Option<String>,
-    /// Digest of the canonical request; repeatable, the preferred scheme first
-    #[arg(long, value_parser = parse_fingerprint, value_name = "SCHEME=HEX")]
-    fingerprint: Vec<v1::Fingerprint>,
-    /// The canonical request; its exact bytes are the fingerprint
-    #[arg(long, value_name = "TEXT", conflicts_with = "request_file")]
-    request: Option<String>,
-    /// The canonical request in a file, - for standard input
-    #[arg(long, value_name = "FILE")]
-    request_file: Option<PathBuf>,
+    #[command(flatten)]
+    intent: IntentArgs,
     /// How long the claim shall hold
     #[arg(long, value_parser = duration::parse, value_name = "DURATION")]
     lease: Option<Duration>,
-    /// When the intent was born: the same on every repeat, never the time of sending
-    #[arg(long, value_parser = parse_time, value_name = "RFC3339")]
-    intent_time: Option<SystemTime>,
-    /// Message id, delivery number and the like; repeatable
-    #[arg(long, value_parser = parse_label, value_name = "NAME=VALUE")]
-    label: Vec<(String, String)>,
     /// This caller can find out what an earlier, lost attempt did
     #[arg(long)]
     accept_recovery: bool,
+    /// Wait so long, at most 30s, for another answer than "pending"
+    #[arg(long, value_parser = duration::parse, value_name = "DURATION")]
+    wait: Option<Duration>,
+    /// An effect to record in the same step, such as payment,provider=bank,key=pay-847,window=24h;
+    /// also slot=NAME, within=DURATION, request=TEXT; repeatable
+    #[arg(long, value_parser = spec::effect, value_name = "ID,provider=NAME,…")]
+    effect: Vec<EffectRequest>,
+    /// Complete the record in the same step, as succeeded, with that result
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["effect", "complete_with_file"])]
+    complete_with: Option<String>,
+    /// The same with the result in a file, - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "effect")]
+    complete_with_file: Option<PathBuf>,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, Failure> {
@@ -70,22 +74,26 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, Failure> {
 }
 
 impl Args {
-    fn into_request(self, context: &Context) -> Result<ClaimRequest, Failure> {
+    pub(crate) fn into_request(self, context: &Context) -> Result<ClaimRequest, Failure> {
         let (tenant, namespace) = (context.tenant(None)?, context.namespace(None)?);
         let mut request = ClaimRequest::new(tenant, namespace, self.key.key);
         if let Some(attempt) = self.attempt {
             request.attempt_id = attempt;
         }
         request.owner = self.owner.unwrap_or_default();
-        request.fingerprints = self.fingerprint;
-        let text = self.request.map(Bytes::Text).or(self.request_file.map(Bytes::File));
-        if let Some(bytes) = text {
-            request.fingerprints.push(fingerprint::raw(&bytes.read("request")?));
-        }
+        request.fingerprints = self.intent.request.fingerprints()?;
         request.lease = self.lease;
-        request.intent_time = self.intent_time;
-        request.labels = self.label.into_iter().collect::<BTreeMap<_, _>>();
+        request.intent_time = self.intent.intent_time;
+        request.labels = self.intent.label.into_iter().collect();
+        request.allow_duplicate_intent = self.intent.allow_duplicate_intent;
         request.accept_recovery = self.accept_recovery;
+        request.wait = self.wait.unwrap_or_default();
+        request.effects = self.effect;
+        let result = self.complete_with.map(Bytes::Text);
+        if let Some(bytes) = result.or(self.complete_with_file.map(Bytes::File)) {
+            let bytes = bytes.read("complete-with")?;
+            request.complete_with = Some(Completion::succeeded(guess(&bytes), bytes));
+        }
         Ok(request)
     }
 }
@@ -114,9 +122,11 @@ impl Answer<'_> {
     }
 
     fn acquired(&self, acquired: &v1::Acquired) -> Result<u8, Failure> {
+        if let Some(completion) = &acquired.completion {
+            return self.completed(acquired, completion);
+        }
         let mut sheet = self.sheet("ACQUIRED");
-        let kind = short(acquired.kind().as_str_name(), "ACQUIRED_KIND_");
-        sheet.put("acquired", "acquired", kind);
+        sheet.put("acquired", "acquired", view::acquired(acquired.kind()));
         sheet.put("epoch", "epoch", acquired.epoch.to_string());
         sheet.put("mode", "mode", view::mode(acquired.mode()));
         let expire = acquired.lease_expire_time.as_ref();
@@ -132,11 +142,55 @@ impl Answer<'_> {
         sheet.value("horizonChecked", json!(acquired.horizon_checked));
         sheet.value("intentTimeDiffers", json!(acquired.intent_time_differs));
         view::effects(&mut sheet, "effects", &acquired.effects);
+        self.dispatches(&mut sheet, acquired);
+        similar(&mut sheet, &acquired.similar_keys);
+        sheet.value("life", json!(acquired.life.to_string()));
         self.print(sheet)?;
         if acquired.intent_time_differs {
             self.context.out.say("warning: this claim gave another intent time than the first one");
         }
         self.context.out.say(&self.next(acquired));
+        Ok(exit::DONE)
+    }
+
+    /// What became of the effects that the claim carried.
+    fn dispatches(&self, sheet: &mut Sheet, acquired: &v1::Acquired) {
+        let mut all = Vec::new();
+        for (effect, answer) in self.request.effects.iter().zip(&acquired.dispatches) {
+            let id = &effect.effect_id;
+            match &answer.outcome {
+                Some(Dispatched::Permit(permit)) => {
+                    let (line, data) = super::effect::shown(permit, self.store_time.as_ref());
+                    sheet.line("send", line);
+                    all.push(json!({ "effect": id, "permit": data }));
+                }
+                Some(Dispatched::Failure(failure)) => {
+                    sheet.line("do not send", format!("{id}: {}", failure.reason));
+                    all.push(json!({
+                        "effect": id,
+                        "reason": failure.reason,
+                        "message": failure.message,
+                        "metadata": failure.metadata,
+                    }));
+                }
+                None => all.push(json!({ "effect": id })),
+            }
+        }
+        sheet.value("dispatches", Value::Array(all));
+    }
+
+    /// Claimed and completed in one step.
+    fn completed(
+        &self,
+        acquired: &v1::Acquired,
+        completion: &v1::Completion,
+    ) -> Result<u8, Failure> {
+        let mut sheet = self.sheet("COMPLETED");
+        sheet.put("acquired", "acquired", view::acquired(acquired.kind()));
+        sheet.put("epoch", "epoch", acquired.epoch.to_string());
+        view::completion(&mut sheet, completion, false);
+        similar(&mut sheet, &acquired.similar_keys);
+        self.print(sheet)?;
         Ok(exit::DONE)
     }
 
@@ -157,11 +211,24 @@ impl Answer<'_> {
                 "do not act: find out what the earlier attempt did, then say so:"
             }
         };
+        let settle: String = self.permits(acquired).map(settle).collect();
         format!(
-            "next  {act}\n  firstclaim complete {grant} --succeeded --result TEXT\n  \
+            "next  {act}\n  firstclaim complete {grant} --succeeded --result TEXT{settle}\n  \
              firstclaim release {grant} --unknown --note TEXT    (nobody knows whether it happened)\n  \
              firstclaim renew {grant}    (more time)"
         )
+    }
+
+    /// The effects that may be sent.
+    fn permits<'a>(
+        &'a self,
+        acquired: &'a v1::Acquired,
+    ) -> impl Iterator<Item = (&'a EffectRequest, &'a v1::DispatchPermit)> {
+        let answers = self.request.effects.iter().zip(&acquired.dispatches);
+        answers.filter_map(|(effect, answer)| match &answer.outcome {
+            Some(Dispatched::Permit(permit)) => Some((effect, permit)),
+            Some(Dispatched::Failure(_)) | None => None,
+        })
     }
 
     fn replay(&self, replay: &v1::Replay) -> Result<u8, Failure> {
@@ -203,51 +270,28 @@ impl Answer<'_> {
         self.print(sheet)?;
         self.context.out.say(
             "next  do not act: an earlier attempt may have done it. Claim with --accept-recovery, \
-             find out, and complete with what you found",
+             find out, and complete with what you found; or settle what you know: firstclaim settle",
         );
         Ok(exit::UNRESOLVED)
     }
 }
 
-fn parse_fingerprint(text: &str) -> Result<v1::Fingerprint, String> {
-    let fix = "write SCHEME=HEX, such as payout-v1=9f86d081884c7d65…";
-    let (scheme, digest) = text.rsplit_once('=').ok_or(fix)?;
-    let digest = view::unhex(digest).ok_or("the digest is not hexadecimal; write SCHEME=HEX")?;
-    Ok(v1::Fingerprint { scheme: scheme.to_owned(), digest, parts: BTreeMap::new() })
+/// The flag that says what became of an effect.
+fn settle((effect, permit): (&EffectRequest, &v1::DispatchPermit)) -> String {
+    let key = if permit.provider_key.is_empty() {
+        String::new()
+    } else {
+        format!(",key={}", permit.provider_key)
+    };
+    let word = format!("{},VERDICT,provider={}{key},evidence=TEXT", permit.uid, effect.provider);
+    format!(" --settle {}", quote(&word))
 }
 
-fn parse_label(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
-}
-
-fn parse_time(text: &str) -> Result<SystemTime, String> {
-    let time: jiff::Timestamp =
-        text.parse().map_err(|error| format!("{error}; write 2026-01-02T03:04:05Z"))?;
-    if time < jiff::Timestamp::UNIX_EPOCH {
-        return Err("is before 1970; write 2026-01-02T03:04:05Z".to_owned());
-    }
-    time.try_into().map_err(|error: jiff::Error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fingerprints_are_scheme_and_digest() {
-        let print = parse_fingerprint("payout=v1=00ff").unwrap();
-        assert_eq!((print.scheme.as_str(), print.digest.as_slice()), ("payout=v1", &[0, 255][..]));
-        assert!(parse_fingerprint("payout=v1=0").is_err());
-        assert!(parse_fingerprint("payout").is_err());
-    }
-
-    #[test]
-    fn times_need_a_zone() {
-        assert!(parse_time("2026-01-02T03:04:05Z").is_ok());
-        assert!(parse_time("2026-01-02T03:04:05+02:00").is_ok());
-        for wrong in ["2026-01-02", "2026-01-02T03:04:05", "1969-12-31T23:59:59Z"] {
-            assert!(parse_time(wrong).is_err(), "{wrong}");
-        }
+/// Other keys with the same request.
+pub(crate) fn similar(sheet: &mut Sheet, keys: &[String]) {
+    sheet.value("similarKeys", json!(keys));
+    for key in keys {
+        sheet
+            .line("! same as", format!("{key}: a key that is minted per attempt protects nothing"));
     }
 }

@@ -1,22 +1,18 @@
 //! `firstclaim renew`, `complete` and `release`: what the holder of a claim says.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use firstclaim_client::v1::release_request::Intent;
-use firstclaim_client::{Completion, time, v1};
+use firstclaim_client::{Completion, Settlement, time, v1};
 use serde_json::{Value, json};
 
-use super::record::{Bytes, HolderArgs, text};
+use super::naming::{HolderArgs, ResultArgs, text};
+use super::spec;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Shown;
 use crate::view::{self, Sheet};
 use crate::{duration, exit};
-
-/// The content type of a result that names none.
-const TEXT: &str = "text/plain; charset=utf-8";
-const BINARY: &str = "application/octet-stream";
 
 /// Makes the lease of a claim longer.
 #[derive(Debug, clap::Args)]
@@ -31,22 +27,21 @@ pub(crate) struct RenewArgs {
 /// Ends an intent for good and stores its result.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  firstclaim complete -t acme -n payouts -K payout:847 --epoch E --attempt A --succeeded --result tx_58123")]
+Examples:
+  firstclaim complete -t acme -n payouts -K payout:847 --epoch E --attempt A --succeeded --result tx_58123
+  firstclaim complete -t acme -n payouts -K payout:847 --epoch E --attempt A --succeeded \\
+      --settle 7/payment,committed,provider=bank,key=pay-847,evidence=tx_58123")]
 pub(crate) struct CompleteArgs {
     #[command(flatten)]
     holder: HolderArgs,
     #[command(flatten)]
     how: Disposition,
-    /// The result
-    #[arg(long, value_name = "TEXT", conflicts_with = "result_file")]
-    result: Option<String>,
-    /// The result in a file, - for standard input
-    #[arg(long, value_name = "FILE")]
-    result_file: Option<PathBuf>,
-    /// Media type of the result
-    #[arg(long, value_parser = text("content_type"))]
-    content_type: Option<String>,
+    #[command(flatten)]
+    result: ResultArgs,
+    /// What became of an effect, such as 7/payment,committed,provider=bank,key=pay-847,evidence=TEXT;
+    /// or refused, refused=STATUS, not-found=TIME; repeatable
+    #[arg(long, value_parser = spec::settlement, value_name = "UID,VERDICT,…")]
+    settle: Vec<Settlement>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -109,15 +104,13 @@ pub(crate) async fn renew(context: &Context, args: RenewArgs) -> Result<u8, Fail
 
 pub(crate) async fn complete(context: &Context, args: CompleteArgs) -> Result<u8, Failure> {
     let holder = args.holder.holder(context)?;
-    let bytes = args.result.map(Bytes::Text).or(args.result_file.map(Bytes::File));
-    let bytes = bytes.map(|bytes| bytes.read("result")).transpose()?.unwrap_or_default();
-    let guessed = if std::str::from_utf8(&bytes).is_ok() { TEXT } else { BINARY };
-    let content_type = args.content_type.unwrap_or_else(|| guessed.to_owned());
+    let (content_type, bytes) = args.result.read()?;
     let completion = if args.how.succeeded {
         Completion::succeeded(content_type, bytes)
     } else {
         Completion::failed(content_type, bytes)
     };
+    let completion = args.settle.into_iter().fold(completion, Completion::settling);
     let response = context.client()?.complete(&holder, completion).await?;
     let done = response.completion.as_ref().ok_or_else(|| Failure::lacks("the completion"))?;
     let mut sheet = Sheet::default();
@@ -148,7 +141,7 @@ pub(crate) async fn release(context: &Context, args: ReleaseArgs) -> Result<u8, 
     print(context, "Release", sheet, response.store_time.as_ref())
 }
 
-fn print(
+pub(crate) fn print(
     context: &Context,
     kind: &str,
     mut sheet: Sheet,

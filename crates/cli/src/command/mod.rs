@@ -1,5 +1,7 @@
-//! One file per command: what it takes, what it calls, what it prints.
+//! One file per command: what it takes, what it calls, what it prints; and, beside them, how things
+//! are named that several commands take.
 
+pub(crate) mod apply;
 #[cfg(feature = "server")]
 pub(crate) mod bench;
 pub(crate) mod claim;
@@ -9,15 +11,30 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 #[cfg(feature = "server")]
 pub(crate) mod dev;
+pub(crate) mod diagnose;
+pub(crate) mod drill;
+pub(crate) mod effect;
 pub(crate) mod error;
+pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod help;
 pub(crate) mod holder;
+pub(crate) mod intent;
 pub(crate) mod namespace;
+pub(crate) mod naming;
+pub(crate) mod owner;
+pub(crate) mod policy;
 pub(crate) mod record;
+pub(crate) mod reserve;
+pub(crate) mod resolve;
+pub(crate) mod review;
+pub(crate) mod run;
 #[cfg(feature = "server")]
 pub(crate) mod server;
+pub(crate) mod settle;
+pub(crate) mod spec;
 pub(crate) mod tenant;
+pub(crate) mod unresolved;
 pub(crate) mod version;
 
 use crate::args::{Cli, Command};
@@ -38,9 +55,26 @@ pub(crate) async fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Renew(args) => holder::renew(&context, args).await,
         Command::Complete(args) => holder::complete(&context, args).await,
         Command::Release(args) => holder::release(&context, args).await,
+        Command::Run(args) => run::run(&context, args).await,
+        Command::Effect(args) => effect::run(&context, args).await,
+        Command::Settle(args) => settle::run(&context, args).await,
+        Command::Reserve(args) => reserve::reserve(&context, args).await,
         Command::Get(args) => get::run(&context, args).await,
+        Command::Explain(args) => explain::run(&context, args).await,
+        Command::Record(action) => record::run(&context, action).await,
+        Command::Unresolved(action) => unresolved::run(&context, action).await,
+        Command::Parked(action) => unresolved::parked(&context, action).await,
+        Command::Resolve(args) => resolve::resolve(&context, args).await,
+        Command::Revoke(args) => resolve::revoke(&context, args).await,
+        Command::Admit(args) => reserve::admit(&context, args).await,
         Command::Tenant(action) => tenant::run(&context, action).await,
         Command::Namespace(action) => namespace::run(&context, action).await,
+        Command::Policy(action) => policy::run(&context, action).await,
+        Command::Apply(args) => apply::apply(&context, args).await,
+        Command::Diff(args) => apply::diff(&context, args).await,
+        Command::Diagnose(args) => diagnose::run(&context, args).await,
+        Command::Review(args) => review::run(&context, args).await,
+        Command::Drill(args) => drill::run(&context, args).await,
         Command::Cluster(action) => cluster::run(&context, action).await,
         #[cfg(feature = "server")]
         Command::Bench(args) => bench::run(&context, args).await,

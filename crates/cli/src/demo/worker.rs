@@ -101,6 +101,10 @@ impl Worker {
                     pending.retry_after.as_ref().and_then(firstclaim_client::time::from_wire);
                 Fate::PutBack(asked.unwrap_or(PAUSE).clamp(PAUSE, PUT_BACK_MAX))
             }
+            ClaimOutcome::Completed(_) => {
+                scene.tally.note_other("completed without being paid");
+                Fate::PutBack(PUT_BACK_MAX)
+            }
             ClaimOutcome::Unresolved(_open) => {
                 scene.tally.note_other("unresolved");
                 Fate::PutBack(PUT_BACK_MAX)

@@ -59,6 +59,7 @@ async fn an_endpoint_that_nobody_listens_at_is_passed_over() {
     assert_eq!(epoch(&client, request()).await.unwrap(), 7);
 }
 
+/// Reported elsewhere: case 29.
 #[tokio::test]
 async fn a_lost_answer_is_asked_for_again_by_the_same_attempt() {
     let node = start([Step::Silence, Step::Held { epoch: 3, left: LEASE }]).await;
@@ -142,6 +143,7 @@ async fn nobody_reached_means_nothing_was_sent() {
     assert_eq!((error.reason(), error.applied()), (Reason::Unreachable, Applied::No));
 }
 
+/// Reported elsewhere: case 26.
 #[tokio::test]
 async fn holder_calls_are_repeated_with_their_epoch() {
     let node = start([Step::Silence]).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::fake::{Running, Step, start};
 use firstclaim_client::{
     Applied, Claim, ClaimOutcome, ClaimRequest, Client, ClientConfig, ExecuteError, Executed,
-    Execution, Lost, NotSafe, Reason, Work, execute_once, v1,
+    Execution, Lost, NotSafe, Reason, Work, WorkError, execute_once, v1,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -50,6 +50,7 @@ async fn a_lease_is_renewed_at_a_third_while_the_guard_lives() {
     assert_eq!(node.node.calls("renew"), renewals, "it was renewed after it was dropped");
 }
 
+/// Reported elsewhere: case 31.
 #[tokio::test]
 async fn the_deadline_counts_from_the_send() {
     let node = start([Step::Held { epoch: 4, left: Duration::from_secs(20) }]).await;
@@ -92,6 +93,11 @@ async fn a_completed_claim_is_neither_lost_nor_safe() {
     assert_eq!(node.node.calls("complete"), 1);
 }
 
+/// Work that must not run.
+fn never() -> Work {
+    panic!("it ran")
+}
+
 #[tokio::test]
 async fn work_runs_once_and_its_result_is_stored() {
     let node = start([grant(SOON)]).await;
@@ -119,10 +125,25 @@ async fn what_the_work_says_decides_how_the_claim_ends() {
 }
 
 #[tokio::test]
+async fn errors_of_the_work_decide_how_the_claim_ends() {
+    for (error, call) in [
+        (WorkError::http(422, "text/plain", b"no such account"), "complete"),
+        (WorkError::http(429, "text/plain", b"slow down"), "release retry"),
+        (WorkError::http(503, "text/plain", b""), "release unknown"),
+    ] {
+        let node = start([grant(SOON)]).await;
+        let work = |_claim| async move { Err::<v1::Result, WorkError>(error) };
+        execute_once(&client(&node), request(), Execution::default(), work).await.unwrap();
+        assert_eq!(node.node.calls(call), 1, "{call}: {:?}", node.node.seen());
+    }
+}
+
+/// Reported elsewhere: case 5, case 79.
+#[tokio::test]
 async fn what_is_done_or_unresolved_does_not_run() {
     let node = start([Step::Replay("tx"), Step::Unresolved]).await;
     let client = client(&node);
-    let work = |_claim| async { panic!("it ran") };
+    let work = |_claim| async { never() };
     let replayed = execute_once(&client, request(), Execution::default(), work).await.unwrap();
     assert!(matches!(replayed, Executed::Replayed(_)));
     let unresolved =
@@ -130,11 +151,12 @@ async fn what_is_done_or_unresolved_does_not_run() {
     assert!(matches!(unresolved, ExecuteError::Unresolved(found) if found.epoch == 9));
 }
 
+/// Reported elsewhere: case 5.
 #[tokio::test]
 async fn a_pending_claim_is_waited_for_no_longer_than_allowed() {
     let pause = Step::Pending(Duration::from_millis(30));
     let node = start([pause.clone(), pause.clone(), Step::Replay("tx")]).await;
-    let work = |_claim| async { panic!("it ran") };
+    let work = |_claim| async { never() };
     let patient = Execution::waiting(SOON);
     let waited = execute_once(&client(&node), request(), patient, work).await.unwrap();
     assert!(matches!(waited, Executed::Replayed(_)));

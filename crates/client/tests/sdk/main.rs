@@ -7,5 +7,7 @@
 )]
 
 mod calls;
+mod effects;
 mod fake;
 mod guard;
+mod records;

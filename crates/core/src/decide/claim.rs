@@ -1,16 +1,20 @@
 //! Claim: the table of semantics §5, row by row; the first matching row wins.
 
-use crate::command::Claim;
-use crate::decide::{Context, Decision};
+use crate::command::{Claim, CompleteWith};
+use crate::decide::absent::{self, Newcomer};
+use crate::decide::record_effect::permit;
+use crate::decide::{Context, Decision, complete};
+use crate::effect::Journal;
 use crate::fingerprint::{Comparison, FingerprintSet};
 use crate::invalid::Invalid;
 use crate::limits;
 use crate::outcome::{
-    Acquired, AcquiredKind, Answer, Pending, PendingReason, Refusal, Replay, Unresolved,
+    Acquired, AcquiredKind, Answer, Pending, PendingReason, Permitted, Refusal, Replay, Unresolved,
 };
 use crate::policy::{Policy, Requirement};
-use crate::record::{Completion, Frozen, Grant, KnownAttempt, Logical, Mode, Record, State};
-use crate::tenant::Namespace;
+use crate::record::{
+    Completion, Disposition, Ending, Frozen, Grant, KnownAttempt, Logical, Mode, Record, State,
+};
 use crate::time::{Millis, Timestamp};
 
 /// Decides a claim. `prior` is the record unless it is forgotten.
@@ -74,11 +78,7 @@ struct Asked<'a> {
 fn check_fields(context: &Context<'_>, claim: &Claim) -> Result<Millis, Refusal> {
     let policy = context.policy;
     if policy.fingerprint == Requirement::Required && claim.fingerprints.is_empty() {
-        return Err(invalid(
-            "fingerprints",
-            "is missing, and the namespace requires one",
-            "send scheme and digest of the canonical request",
-        ));
+        return Err(fingerprint_missing());
     }
     let lease = claim.lease.unwrap_or(policy.lease_default);
     if lease < limits::LEASE_MIN || lease > policy.lease_max {
@@ -91,12 +91,21 @@ fn check_fields(context: &Context<'_>, claim: &Claim) -> Result<Millis, Refusal>
     Ok(lease)
 }
 
+/// What a call without a fingerprint gets where one is required.
+pub(super) fn fingerprint_missing() -> Refusal {
+    invalid(
+        "fingerprints",
+        "is missing, and the namespace requires one",
+        "send scheme and digest of the canonical request",
+    )
+}
+
 fn invalid(field: &str, problem: impl Into<String>, fix: impl Into<String>) -> Refusal {
     Refusal::Invalid(vec![Invalid::new(field, problem, fix)])
 }
 
 /// Rows 1 and 2.
-fn check_fingerprint(record: &Record, sent: &FingerprintSet) -> Result<(), Refusal> {
+pub(super) fn check_fingerprint(record: &Record, sent: &FingerprintSet) -> Result<(), Refusal> {
     match record.fingerprints.compare(sent) {
         Comparison::Same => Ok(()),
         Comparison::Differs { scheme, parts } => Err(Refusal::FingerprintMismatch {
@@ -154,10 +163,30 @@ fn same_attempt(
     if let (Logical::Live, Some(grant)) = (logical, &record.grant)
         && grant.attempt_id == *attempt_id
     {
-        let answer = acquired(context, record, grant, AcquiredKind::AlreadyHeld, claim);
-        return Some(Decision::answer(answer));
+        return Some(held(context, record, grant, claim));
     }
     Some(Decision::refuse(Refusal::AttemptSpent { epoch: known.epoch }))
+}
+
+/// Row 5: the same grant once more; effects that it carries are permitted as before.
+fn held(context: &Context<'_>, record: &Record, grant: &Grant, claim: &Asked<'_>) -> Decision {
+    let mut next = record.clone();
+    let permits = match grant.mode {
+        Mode::Execute => permits(context, &mut next, claim),
+        Mode::Resume | Mode::Reconcile => Vec::new(),
+    };
+    let answer = acquired(context, &next, AcquiredKind::AlreadyHeld, claim);
+    let answer = Answer::Acquired(Box::new(Acquired { permits, ..answer }));
+    Decision::kept(context, record, next, Ok(answer))
+}
+
+/// A permit, or a refusal, for each effect that the claim carries.
+fn permits(
+    context: &Context<'_>,
+    record: &mut Record,
+    claim: &Asked<'_>,
+) -> Vec<Result<Permitted, Refusal>> {
+    claim.claim.effects.iter().map(|dispatch| permit(context, record, dispatch)).collect()
 }
 
 /// Rows 7 to 17.
@@ -228,12 +257,13 @@ fn lapsed(
     claim: &Asked<'_>,
     exhausted: bool,
 ) -> Decision {
-    let open = record.open_works(&context.cluster.clock);
+    let open = record.open(&context.cluster.clock);
     let accepts = claim.claim.accept_recovery;
     if !open.is_empty() && !accepts {
-        let since = open.iter().map(|work| work.since).min().unwrap_or(record.last_write_time);
+        let since = open.since().unwrap_or(record.last_write_time);
         return Decision::answer(Answer::Unresolved(Box::new(Unresolved {
             open,
+            life: record.life,
             since,
             epoch: record.epoch,
             first_seen_time: record.first_seen_time,
@@ -241,14 +271,29 @@ fn lapsed(
     }
     let mut next = record.clone();
     // What a lapsed holder left open stays open through this grant and all later ones.
-    next.works.clone_from(&open);
-    if !open.is_empty() || (exhausted && accepts) {
+    next.note_lapse(&context.cluster.clock);
+    if !open.is_empty() {
+        let mode = recovery_mode(context, &open, claim);
+        return grant(context, next, claim, AcquiredKind::Recovery, mode);
+    }
+    if exhausted && accepts {
         return grant(context, next, claim, AcquiredKind::Recovery, Mode::Reconcile);
     }
     if exhausted {
         return exhausted_refusal(context, record);
     }
     grant(context, next, claim, AcquiredKind::Takeover, Mode::Execute)
+}
+
+/// RESUME if all that is open can be sent once more under the new lease, else RECONCILE.
+fn recovery_mode(context: &Context<'_>, open: &Journal, claim: &Asked<'_>) -> Mode {
+    let not_after = context.now().after(claim.lease);
+    let again = open.works.is_empty()
+        && open.effects.iter().all(|effect| {
+            !effect.findings.conflict
+                && effect.redispatchable(not_after, context.policy.settle_horizon)
+        });
+    if again { Mode::Resume } else { Mode::Reconcile }
 }
 
 fn exhausted_refusal(context: &Context<'_>, record: &Record) -> Decision {
@@ -260,76 +305,33 @@ fn exhausted_refusal(context: &Context<'_>, record: &Record) -> Decision {
 
 /// Row 16: the key stands for another request from now on.
 fn rebind(context: &mut Context<'_>, record: &Record, claim: &Asked<'_>) -> Decision {
+    if let Err(refusal) = absent::check_duplicate(context, claim.claim.allow_duplicate_intent) {
+        return Decision::refuse(refusal);
+    }
     let mut next = record.clone();
     next.fingerprints = claim.claim.fingerprints.clone();
     next.intent_time = claim.claim.intent_time;
+    next.bound_time = context.now();
     next.unbound_epoch = record.epoch;
+    // They were of the request before.
+    next.works.clear();
     grant(context, next, claim, AcquiredKind::Rebound, Mode::Execute)
 }
 
 /// Row 18, and the checks that only an absent key has to pass.
 fn first(context: &mut Context<'_>, claim: &Asked<'_>) -> Decision {
-    if let Err(refusal) = check_horizon(context, claim.claim.intent_time) {
+    let newcomer = Newcomer {
+        fingerprints: &claim.claim.fingerprints,
+        intent_time: claim.claim.intent_time,
+        needs_reservation: context.policy.reserve == Requirement::Required,
+        admitted: false,
+        allow_duplicate_intent: claim.claim.allow_duplicate_intent,
+    };
+    if let Err(refusal) = absent::check(context, &newcomer) {
         return Decision::refuse(refusal);
     }
-    let now = context.now();
-    let record = Record {
-        life: context.cluster.next_id(),
-        fingerprints: claim.claim.fingerprints.clone(),
-        first_seen_time: now,
-        intent_time: claim.claim.intent_time,
-        reserved: false,
-        last_write_time: now,
-        epoch: crate::Epoch::NONE,
-        grant: None,
-        frozen: Frozen::from_policy(context.policy),
-        execute_grants: 0,
-        attempts: Vec::new(),
-        works: Vec::new(),
-        evidence: Vec::new(),
-        unbound_epoch: crate::Epoch::NONE,
-        state: State::Claimed,
-    };
+    let record = absent::record(context, &newcomer);
     grant(context, record, claim, AcquiredKind::First, Mode::Execute)
-}
-
-/// Whether no record of the intent can have been forgotten.
-fn check_horizon(context: &Context<'_>, intent_time: Option<Timestamp>) -> Result<(), Refusal> {
-    let now = context.now();
-    let skew = context.policy.intent_time_skew;
-    let Some(born) = intent_time else {
-        if context.policy.intent_time == Requirement::Required {
-            return Err(invalid(
-                "intent_time",
-                "is missing, and the namespace requires it",
-                "send when the intent was born, not when it is tried",
-            ));
-        }
-        let forgotten = context.namespace.predecessor.map(|grave| grave.forgotten);
-        if forgotten.is_some_and(|expiry| !expiry.has_come(now)) {
-            return Err(Refusal::LateReplay { intent_time });
-        }
-        return Ok(());
-    };
-    if born > now.after(skew) {
-        return Err(Refusal::IntentTimeInFuture { intent_time: born, skew });
-    }
-    let of_predecessor =
-        context.namespace.predecessor.is_some_and(|grave| born <= grave.deleted_time.after(skew));
-    if of_predecessor || forgotten_by_version(context.namespace, born, now) {
-        return Err(Refusal::LateReplay { intent_time });
-    }
-    Ok(())
-}
-
-/// The replay horizon over every retention that the namespace ever had, each with its own skew.
-fn forgotten_by_version(namespace: &Namespace, born: Timestamp, now: Timestamp) -> bool {
-    namespace.versions.iter().any(|version| {
-        let start = born.before(version.skew);
-        let in_force = version.until.is_none_or(|until| start < until);
-        let passed = |from: Timestamp| version.identity_retention.from(from).has_come(now);
-        in_force && passed(version.from) && passed(start)
-    })
 }
 
 /// Gives a new epoch to the asking attempt.
@@ -343,7 +345,29 @@ fn grant(
     let now = context.now();
     let epoch = context.cluster.next_epoch();
     let asked = claim.claim;
-    let grant = Grant {
+    record.end(&context.cluster.clock, Ending::Lapsed);
+    record.remember(KnownAttempt {
+        attempt_id: asked.attempt_id.clone(),
+        owner: asked.owner.clone(),
+        epoch,
+        kind,
+        mode,
+        journaled: false,
+        region: asked.region.clone(),
+        granted_time: now,
+        labels: asked.labels.clone(),
+        ended: None,
+        deadline: now.after(claim.lease),
+        settle_horizon: context.policy.settle_horizon,
+    });
+    if mode == Mode::Execute {
+        record.execute_grants = record.execute_grants.saturating_add(1);
+    }
+    record.epoch = epoch;
+    record.frozen = Frozen::from_policy(context.policy);
+    record.last_write_time = now;
+    record.state = State::Claimed;
+    record.grant = Some(Grant {
         epoch,
         attempt_id: asked.attempt_id.clone(),
         owner: asked.owner.clone(),
@@ -354,48 +378,69 @@ fn grant(
         lease_expire_time: now.after(claim.lease),
         journaled: false,
         revoked: false,
-        labels: asked.labels.clone(),
-    };
-    record.remember(KnownAttempt {
-        attempt_id: asked.attempt_id.clone(),
-        owner: asked.owner.clone(),
-        epoch,
-        mode,
-        journaled: false,
+        revoked_deadline: Timestamp::default(),
     });
-    if mode == Mode::Execute {
-        record.execute_grants = record.execute_grants.saturating_add(1);
+    let permits = match mode {
+        Mode::Execute => permits(context, &mut record, claim),
+        Mode::Resume | Mode::Reconcile => Vec::new(),
+    };
+    let answer = acquired(context, &record, kind, claim);
+    let completion = match &asked.complete_with {
+        Some(with) if mode == Mode::Execute => complete_at_once(context, &mut record, asked, with),
+        Some(_) | None => None,
+    };
+    let answer = Acquired { permits, completion, ..answer };
+    Decision::change(record, Answer::Acquired(Box::new(answer)))
+}
+
+/// The claim carries its own end. Nothing is open: an EXECUTE grant needs that. A failure is not stored
+/// beside work that is known to have been done; the grant stands, with the evidence in hand.
+fn complete_at_once(
+    context: &Context<'_>,
+    record: &mut Record,
+    claim: &Claim,
+    with: &CompleteWith,
+) -> Option<Completion> {
+    let failed = with.disposition == Disposition::Failed;
+    if failed && record.works.iter().any(|work| work.findings.committed()) {
+        return None;
     }
-    record.epoch = epoch;
-    record.frozen = Frozen::from_policy(context.policy);
-    record.last_write_time = now;
-    record.state = State::Claimed;
-    record.grant = Some(grant.clone());
-    let answer = acquired(context, &record, &grant, kind, claim);
-    Decision::change(record, answer)
+    let ending = if failed { Ending::Failed } else { Ending::Succeeded };
+    record.end(&context.cluster.clock, ending);
+    let by = (record.epoch, claim.attempt_id.clone(), claim.owner.clone());
+    let completion = complete::completion(context, with.disposition, &with.result, by);
+    record.state = State::Completed(Box::new(completion.clone()));
+    Some(Completion { result: completion.result.without_bytes(), ..completion })
 }
 
 fn acquired(
     context: &Context<'_>,
     record: &Record,
-    grant: &Grant,
     kind: AcquiredKind,
     claim: &Asked<'_>,
-) -> Answer {
+) -> Acquired {
     let sent = claim.claim.intent_time;
-    Answer::Acquired(Box::new(Acquired {
+    let clock = &context.cluster.clock;
+    let grant = record.grant.as_ref();
+    Acquired {
         kind,
-        epoch: grant.epoch,
-        mode: grant.mode,
+        epoch: record.epoch,
+        mode: grant.map_or(Mode::Reconcile, |grant| grant.mode),
         on_lapse: record.frozen.on_lapse,
         result_retention: record.frozen.result_retention,
         identity_retention: record.frozen.identity_retention,
-        lease_expire_time: grant.lease_expire_time,
+        lease_expire_time: grant.map_or(context.now(), |grant| grant.lease_expire_time),
         first_seen_time: record.first_seen_time,
         intent_time: record.intent_time,
         intent_time_differs: sent.is_some() && sent != record.intent_time,
-        horizon_checked: kind == AcquiredKind::First && sent.is_some(),
+        horizon_checked: kind == AcquiredKind::First
+            && record.intent_time.is_some()
+            && record.admitted.is_none(),
         execute_grants: record.execute_grants,
-        open: record.open_works(&context.cluster.clock),
-    }))
+        life: record.life,
+        journal: record.journal(clock),
+        permits: Vec::new(),
+        completion: None,
+        similar_keys: absent::similar_keys(context),
+    }
 }

@@ -134,5 +134,5 @@ fn in_use<S: Store>(
 }
 
 fn hinders(record: &Record, clock: &StoreClock) -> bool {
-    record.logical(clock) == Some(Logical::Live) || !record.open_works(clock).is_empty()
+    record.logical(clock) == Some(Logical::Live) || !record.open(clock).is_empty()
 }

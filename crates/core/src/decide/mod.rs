@@ -8,26 +8,47 @@
 //! 2. A claim compares the fingerprint before anything else about a record.
 //! 3. Only the newest epoch may change a record; an older one is only heard as evidence.
 
+mod absent;
 mod claim;
 mod complete;
 mod delete;
+mod explain;
+mod extend;
+mod purge;
 mod put;
+mod record_effect;
 mod release;
 mod renew;
+mod report;
+mod reserve;
+mod resolve;
+mod revoke;
+mod settle;
 mod stale;
 mod sweep;
 
 pub use claim::{claim, local_replay};
 pub use complete::complete;
 pub use delete::{delete_namespace, delete_tenant};
+pub use explain::{Rule, explain};
+pub use extend::extend_existing;
+pub use purge::purge;
 pub use put::{put_namespace, put_tenant};
+pub use record_effect::record_effect;
 pub use release::release;
 pub use renew::renew;
+pub use report::report;
+pub use reserve::reserve;
+pub use resolve::resolve;
+pub use revoke::revoke;
+pub use settle::settle_effect;
+pub(crate) use sweep::make_room;
 pub use sweep::sweep;
 
+use crate::name::IdempotencyKey;
 use crate::outcome::{Answer, Refusal};
 use crate::policy::Policy;
-use crate::record::Record;
+use crate::record::{Mode, Record};
 use crate::tenant::{Cluster, Namespace};
 use crate::time::Timestamp;
 
@@ -40,6 +61,10 @@ pub struct Context<'a> {
     pub namespace: &'a Namespace,
     /// The policy that holds there.
     pub policy: &'a Policy,
+    /// Other keys with the same fingerprint; looked up only for a key that is to be bound.
+    pub similar: &'a [IdempotencyKey],
+    /// Records of the namespace.
+    pub records: u64,
 }
 
 impl Context<'_> {
@@ -70,5 +95,36 @@ impl Decision {
 
     fn change(record: Record, answer: Answer) -> Self {
         Self { record: Some(Box::new(record)), result: Ok(answer) }
+    }
+
+    /// Keeps `next` if it says anything new.
+    fn kept(
+        context: &Context<'_>,
+        before: &Record,
+        mut next: Record,
+        result: Result<Answer, Refusal>,
+    ) -> Self {
+        if next == *before {
+            return Self { record: None, result };
+        }
+        next.last_write_time = context.now();
+        Self { record: Some(Box::new(next)), result }
+    }
+}
+
+/// A live RESUME or RECONCILE claim with nothing open rises to EXECUTE, unless the cap is reached.
+fn rise(context: &Context<'_>, record: &mut Record) {
+    let max = context.policy.max_attempts;
+    let exhausted = max > 0 && record.execute_grants >= max;
+    let Some(grant) = record.grant.as_mut().filter(|it| it.mode != Mode::Execute && !exhausted)
+    else {
+        return;
+    };
+    grant.mode = Mode::Execute;
+    let epoch = grant.epoch;
+    record.execute_grants = record.execute_grants.saturating_add(1);
+    let known = record.attempts.iter_mut().rev().find(|known| known.epoch == epoch);
+    if let Some(known) = known {
+        known.mode = Mode::Execute;
     }
 }

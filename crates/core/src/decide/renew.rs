@@ -15,11 +15,7 @@ pub fn renew(context: &mut Context<'_>, prior: Option<&Record>, renew: &Renew) -
     }
     let Some(grant) = &record.grant else { return stale::refuse(Some(record)) };
     match &record.state {
-        State::Completed(completion) => Decision::refuse(Refusal::AlreadyCompleted {
-            epoch: completion.epoch,
-            completed_time: completion.completed_time,
-            evidence_kept: false,
-        }),
+        State::Completed(completion) => stale::already_completed(completion),
         State::Retryable { .. } | State::Unbound { .. } | State::Reserved { .. } => {
             stale::refuse(Some(record))
         }

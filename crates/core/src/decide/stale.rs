@@ -3,10 +3,12 @@
 //! Such a call changes nothing, with one exception: a Complete is heard as evidence about the
 //! work of its own epoch, because money that was paid stays paid whoever holds the claim now.
 
-use crate::command::{Complete, Holder};
-use crate::decide::{Context, Decision};
+use crate::command::{Complete, Holder, Settle};
+use crate::decide::{Context, Decision, settle};
+use crate::effect::{EffectName, EffectUid, Found, Verdict};
+use crate::name::Principal;
 use crate::outcome::Refusal;
-use crate::record::{Completion, Disposition, Evidence, KnownAttempt, Mode, Record, State};
+use crate::record::{Completion, Disposition, Evidence, KnownAttempt, Record, ResultBody, State};
 
 /// Whether `holder` names the record's latest grant.
 pub(super) fn holds(record: &Record, holder: &Holder) -> bool {
@@ -25,7 +27,22 @@ pub(super) fn refuse(record: Option<&Record>) -> Decision {
     })
 }
 
-/// Hears a Complete of a superseded epoch as evidence.
+/// Says which epoch stands there.
+pub(super) fn epoch(record: &Record) -> Refusal {
+    Refusal::StaleEpoch { epoch: Some(record.epoch), evidence_kept: false, completed_record: false }
+}
+
+/// Refuses a call that comes after the end.
+pub(super) fn already_completed(completion: &Completion) -> Decision {
+    Decision::refuse(Refusal::AlreadyCompleted {
+        epoch: completion.epoch,
+        completed_time: completion.completed_time,
+        evidence_kept: false,
+    })
+}
+
+/// Hears a Complete of a superseded epoch as evidence: about the effects that it settles, and about
+/// the work of its own epoch.
 pub(super) fn complete(context: &Context<'_>, record: &Record, complete: &Complete) -> Decision {
     let holder = &complete.holder;
     let known = record
@@ -33,43 +50,23 @@ pub(super) fn complete(context: &Context<'_>, record: &Record, complete: &Comple
         .iter()
         .find(|known| known.epoch == holder.epoch && known.attempt_id == holder.attempt_id);
     let Some(known) = known else { return refuse(Some(record)) };
-    // Work of an epoch before the key was unbound belongs to another request.
-    let own_work =
-        known.mode == Mode::Execute && !known.journaled && known.epoch > record.unbound_epoch;
     let mut next = record.clone();
-    let committed = complete.disposition == Disposition::Succeeded && own_work;
-    let (evidence_kept, completed_record) = match &record.state {
-        State::Completed(completion)
-            if committed
-                && completion.epoch == known.epoch
-                && completion.result.digest == complete.result.digest =>
-        {
-            (true, true)
-        }
-        State::Reserved { .. }
-        | State::Claimed
-        | State::Unresolved { .. }
-        | State::Retryable { .. }
-        | State::Unbound { .. }
-            if committed =>
-        {
-            commit(context, &mut next, known, complete);
-            (true, true)
-        }
-        State::Reserved { .. }
-        | State::Claimed
-        | State::Unresolved { .. }
-        | State::Retryable { .. }
-        | State::Unbound { .. }
-        | State::Completed(_) => (next.keep_evidence(evidence(context, complete)), false),
-    };
+    let principal = Principal::from(&known.owner);
+    let mut evidence_kept = settle::hear(context, &mut next, &complete.settlements, &principal);
+    let committed = complete.disposition == Disposition::Succeeded
+        && known.has_work()
+        && known.epoch > record.unbound_epoch;
+    let completed_record =
+        committed && commit(context, &mut next, known, &complete.result, &principal);
+    if completed_record {
+        evidence_kept = true;
+    } else {
+        evidence_kept |= next.keep_evidence(evidence(context, complete));
+    }
+    next.trim_works();
     let refusal =
         Refusal::StaleEpoch { epoch: Some(record.epoch), evidence_kept, completed_record };
-    let changed = next != *record;
-    if changed {
-        next.last_write_time = context.now();
-    }
-    Decision { record: changed.then(|| Box::new(next)), result: Err(refusal) }
+    Decision::kept(context, record, next, Err(refusal))
 }
 
 /// What the caller reported, to be kept for people.
@@ -82,13 +79,37 @@ pub(super) fn evidence(context: &Context<'_>, complete: &Complete) -> Evidence {
     }
 }
 
-/// The work of a superseded epoch was done after all: the record is completed by it.
-fn commit(context: &Context<'_>, record: &mut Record, known: &KnownAttempt, complete: &Complete) {
-    let completion = Completion {
-        by_evidence: true,
-        late: true,
-        ..super::complete::completion(context, complete, known.owner.clone())
+/// The work of a superseded epoch was done after all. Returns whether the record is completed by it.
+fn commit(
+    context: &Context<'_>,
+    record: &mut Record,
+    known: &KnownAttempt,
+    result: &ResultBody,
+    principal: &Principal,
+) -> bool {
+    let settle = Settle {
+        uid: EffectUid { life: record.life, name: EffectName::Work(known.epoch) },
+        provider: None,
+        provider_key: None,
+        verdict: Verdict::Committed,
+        evidence: settle::as_evidence(result),
     };
-    record.works.clear();
-    record.state = State::Completed(Box::new(completion));
+    let completed = if let State::Completed(completion) = &record.state {
+        Some((completion.epoch, completion.result.digest.clone()))
+    } else {
+        None
+    };
+    match (settle::take(context, record, &settle, principal), completed) {
+        (Ok(Found::New), None) => {
+            settle::complete_by_work(context, record, known.epoch, result);
+            true
+        }
+        (Ok(Found::Conflict), None) => {
+            settle::interrupt(context, record);
+            false
+        }
+        // The same word again, of the epoch whose word completed the record.
+        (Ok(Found::Repeated), Some(by)) => by == (known.epoch, result.digest.clone()),
+        _ => false,
+    }
 }

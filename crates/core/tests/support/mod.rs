@@ -1,13 +1,15 @@
 //! A store of ordered maps, for the scripts and the properties.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ops::Bound::{Excluded, Unbounded};
 
+use firstclaim_core::fingerprint::Intent;
 use firstclaim_core::tenant::Cluster;
 use firstclaim_core::{
-    IdempotencyKey, Namespace, NamespaceName, Record, RecordId, Slot, Store, Tenant, TenantName,
-    Timestamp,
+    History, IdempotencyKey, Namespace, NamespaceName, Record, RecordId, Slot, Store, Tenant,
+    TenantName, Timestamp, Usage,
 };
 
 /// The whole replicated state in memory.
@@ -17,10 +19,15 @@ pub(crate) struct MemoryStore {
     pub(crate) tenants: BTreeMap<TenantName, Slot<Tenant>>,
     pub(crate) namespaces: BTreeMap<(TenantName, NamespaceName), Slot<Namespace>>,
     pub(crate) records: BTreeMap<RecordId, Record>,
+    pub(crate) histories: BTreeMap<RecordId, History>,
     pub(crate) garbage: BTreeSet<u64>,
 }
 
 impl MemoryStore {
+    fn of(&self, namespace: u64) -> impl Iterator<Item = (&RecordId, &Record)> {
+        self.records.iter().filter(move |(id, _)| id.namespace == namespace)
+    }
+
     fn page(
         &self,
         namespace: u64,
@@ -28,9 +35,8 @@ impl MemoryStore {
         limit: usize,
         wanted: impl Fn(&Record) -> bool,
     ) -> Vec<RecordId> {
-        self.records
-            .iter()
-            .filter(|(id, record)| id.namespace == namespace && wanted(record))
+        self.of(namespace)
+            .filter(|(_, record)| wanted(record))
             .map(|(id, _)| id.clone())
             .filter(|id| after.is_none_or(|after| id.key > *after))
             .take(limit)
@@ -102,9 +108,23 @@ impl Store for MemoryStore {
 
     fn put_record(&mut self, id: &RecordId, record: Option<Record>) -> Result<(), Infallible> {
         match record {
-            Some(record) => self.records.insert(id.clone(), record),
-            None => self.records.remove(id),
-        };
+            Some(record) => {
+                self.records.insert(id.clone(), record);
+            }
+            None => {
+                self.records.remove(id);
+                self.histories.remove(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn history(&mut self, id: &RecordId) -> Result<Option<History>, Infallible> {
+        Ok(self.histories.get(id).cloned())
+    }
+
+    fn put_history(&mut self, id: &RecordId, history: History) -> Result<(), Infallible> {
+        self.histories.insert(id.clone(), history);
         Ok(())
     }
 
@@ -135,6 +155,40 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> Result<Vec<RecordId>, Infallible> {
         Ok(self.page(namespace, after, limit, |_| true))
+    }
+
+    fn similar(
+        &mut self,
+        namespace: u64,
+        intent: &Intent,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RecordId>, Infallible> {
+        let mut similar: Vec<_> = self
+            .of(namespace)
+            .flat_map(|(id, record)| record.intents().into_iter().map(move |it| (it, id.clone())))
+            .filter(|((its, began), _)| its == intent && *began >= since)
+            .map(|((_, began), id)| (Reverse(began), id))
+            .collect();
+        similar.sort();
+        Ok(similar.into_iter().map(|(_, id)| id).take(limit).collect())
+    }
+
+    fn changed(
+        &mut self,
+        namespace: u64,
+        revision: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, RecordId)>, Infallible> {
+        let changed = self.of(namespace).filter(|(_, record)| record.revision > revision);
+        let mut changed: Vec<_> = changed.map(|(id, it)| (it.revision, id.clone())).collect();
+        changed.sort();
+        changed.truncate(limit);
+        Ok(changed)
+    }
+
+    fn usage(&mut self, namespace: u64) -> Result<Usage, Infallible> {
+        Ok(Usage { records: self.of(namespace).count() as u64 })
     }
 
     fn garbage(&mut self) -> Result<Option<u64>, Infallible> {

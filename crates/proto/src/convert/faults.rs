@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use firstclaim_core::Invalid;
+use firstclaim_core::{Epoch, Invalid, limits};
 
 /// The faults of one message, in the order of its fields. Never empty where it is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,6 +83,40 @@ impl Faults {
             self.0.extend(faults.0.into_iter().map(|fault| fault.in_field(parent)));
         })
         .ok()
+    }
+
+    /// A value that an empty text stands for the absence of; none only if it is wrong.
+    #[expect(clippy::option_option, reason = "the outer one says whether it is sound")]
+    pub(super) fn optional<T>(
+        &mut self,
+        text: String,
+        parse: impl FnOnce(String) -> Result<T, Invalid>,
+    ) -> Option<Option<T>> {
+        if text.is_empty() { Some(None) } else { self.take(parse(text)).map(Some) }
+    }
+
+    /// What a person says about a decision: 1 to [`limits::NOTE_BYTES_MAX`] bytes, not blank.
+    pub(super) fn reason(&mut self, text: String) -> Option<String> {
+        let max = limits::NOTE_BYTES_MAX;
+        let problem = if text.trim().is_empty() {
+            "is blank".to_owned()
+        } else if text.len() > max {
+            format!("is {} bytes long", text.len())
+        } else {
+            return Some(text);
+        };
+        let fix = format!("say in 1 to {max} bytes why: it is kept with the record");
+        self.note("reason", problem, fix);
+        None
+    }
+
+    /// An epoch that an answer showed.
+    pub(super) fn epoch(&mut self, field: &str, epoch: u64) -> Option<Epoch> {
+        if Epoch(epoch) == Epoch::NONE {
+            self.note(field, "is 0", "send the epoch that an answer showed");
+            return None;
+        }
+        Some(Epoch(epoch))
     }
 
     /// The value of a field that must be there.

@@ -5,24 +5,22 @@ use firstclaim_core::outcome::{Completed, Released, ReleasedState, Renewed};
 use firstclaim_core::{Answer, AttemptId, Epoch, Millis, RecordRef, Timestamp, limits};
 
 use super::claim::lease;
-use super::record;
+use super::enums::{self, disposition, read_disposition, read_mode};
 use super::time::{self, duration, timestamp};
-use super::{Faults, WrongAnswer};
+use super::{Faults, WrongAnswer, result, settle};
 use crate::v1;
 use crate::v1::release_request::Intent;
 
 /// Reads what proves a grant.
-fn holder(
+pub(super) fn read(
     faults: &mut Faults,
     record: Option<RecordRef>,
     epoch: u64,
     attempt_id: String,
 ) -> Option<Holder> {
     let attempt_id = faults.take(AttemptId::parse(attempt_id));
-    if Epoch(epoch) == Epoch::NONE {
-        faults.note("epoch", "is 0", "send the epoch that Claim answered");
-    }
-    Some(Holder { record: record?, epoch: Epoch(epoch), attempt_id: attempt_id? })
+    let epoch = faults.epoch("epoch", epoch);
+    Some(Holder { record: record?, epoch: epoch?, attempt_id: attempt_id? })
 }
 
 /// Reads a renewal.
@@ -33,7 +31,7 @@ fn holder(
 pub fn read_renew(request: v1::RenewRequest) -> Result<Renew, Faults> {
     let mut faults = Faults::default();
     let record = faults.record_ref(request.tenant, request.namespace, request.key);
-    let holder = holder(&mut faults, record, request.epoch, request.attempt_id);
+    let holder = read(&mut faults, record, request.epoch, request.attempt_id);
     let lease = lease(&mut faults, request.lease);
     faults.finish(holder.map(|holder| Renew { holder, lease }))
 }
@@ -64,9 +62,9 @@ pub fn renew_response(
     let Answer::Renewed(renewed) = answer else { return Err(WrongAnswer::to("renewal", answer)) };
     Ok(v1::RenewResponse {
         lease_expire_time: Some(timestamp(renewed.lease_expire_time)),
-        safe_to_dispatch_until: Some(record::safe_to_dispatch_until(renewed.lease_expire_time)),
+        safe_to_dispatch_until: Some(time::safe_to_dispatch_until(renewed.lease_expire_time)),
         store_time: Some(timestamp(store_time)),
-        mode: record::mode(renewed.mode).into(),
+        mode: enums::mode(renewed.mode).into(),
         epoch: renewed.epoch.0,
     })
 }
@@ -80,7 +78,7 @@ pub fn read_renew_response(response: v1::RenewResponse) -> Result<(Renewed, Time
     let mut faults = Faults::default();
     let lease = faults.need_timestamp("lease_expire_time", response.lease_expire_time);
     let store_time = faults.need_timestamp("store_time", response.store_time);
-    let mode = faults.take(record::read_mode(response.mode));
+    let mode = faults.take(read_mode(response.mode));
     let build = || {
         let epoch = Epoch(response.epoch);
         Some((Renewed { epoch, mode: mode?, lease_expire_time: lease? }, store_time?))
@@ -97,10 +95,13 @@ pub fn read_renew_response(response: v1::RenewResponse) -> Result<(Renewed, Time
 pub fn read_complete(request: v1::CompleteRequest) -> Result<Complete, Faults> {
     let mut faults = Faults::default();
     let record = faults.record_ref(request.tenant, request.namespace, request.key);
-    let holder = holder(&mut faults, record, request.epoch, request.attempt_id);
-    let disposition = faults.take(record::read_disposition(request.disposition));
-    let result = faults.absorb(record::read_result(request.result));
-    let build = || Some(Complete { holder: holder?, disposition: disposition?, result: result? });
+    let holder = read(&mut faults, record, request.epoch, request.attempt_id);
+    let disposition = faults.take(read_disposition(request.disposition));
+    let result = faults.absorb(result::read_result(request.result));
+    let settlements = settle::read_settlements(&mut faults, request.settlements);
+    let build = || {
+        Some(Complete { holder: holder?, disposition: disposition?, result: result?, settlements })
+    };
     let built = build();
     faults.finish(built)
 }
@@ -115,8 +116,9 @@ pub fn complete_request(complete: Complete) -> v1::CompleteRequest {
         key: record.key.into(),
         attempt_id: attempt_id.into(),
         epoch: epoch.0,
-        disposition: record::disposition(complete.disposition).into(),
-        result: Some(record::result(complete.result)),
+        disposition: disposition(complete.disposition).into(),
+        result: Some(result::result(complete.result)),
+        settlements: complete.settlements.into_iter().map(settle::settlement).collect(),
     }
 }
 
@@ -135,7 +137,7 @@ pub fn complete_response(
     let Completed { completion, repeated } = *completed;
     Ok(v1::CompleteResponse {
         result_dropped: completion.result.oversize,
-        completion: Some(record::completion(completion)),
+        completion: Some(result::completion(completion)),
         repeated,
         store_time: Some(timestamp(store_time)),
     })
@@ -153,7 +155,7 @@ pub fn read_complete_response(
     let store_time = faults.need_timestamp("store_time", response.store_time);
     let completion = faults
         .need("completion", response.completion)
-        .and_then(|wire| faults.absorb_in("completion", record::read_completion(wire)));
+        .and_then(|wire| faults.absorb_in("completion", result::read_completion(wire)));
     let completed =
         completion.map(|completion| Completed { completion, repeated: response.repeated });
     faults.finish(completed.zip(store_time))
@@ -167,9 +169,11 @@ pub fn read_complete_response(
 pub fn read_release(request: v1::ReleaseRequest) -> Result<Release, Faults> {
     let mut faults = Faults::default();
     let record = faults.record_ref(request.tenant, request.namespace, request.key);
-    let holder = holder(&mut faults, record, request.epoch, request.attempt_id);
+    let holder = read(&mut faults, record, request.epoch, request.attempt_id);
     let kind = match request.intent {
-        Some(Intent::Retry(retry)) => retry_after(&mut faults, retry.retry_after),
+        Some(Intent::Retry(retry)) => faults
+            .retry_after("retry.retry_after", retry.retry_after)
+            .map(|retry_after| ReleaseKind::Retry { retry_after }),
         Some(Intent::Unbind(v1::ReleaseUnbind {})) => Some(ReleaseKind::Unbind),
         Some(Intent::Unknown(unknown)) => note(&mut faults, unknown.note),
         None => {
@@ -181,15 +185,22 @@ pub fn read_release(request: v1::ReleaseRequest) -> Result<Release, Faults> {
     faults.finish(holder.zip(kind).map(|(holder, kind)| Release { holder, kind }))
 }
 
-fn retry_after(faults: &mut Faults, wire: Option<prost_types::Duration>) -> Option<ReleaseKind> {
-    let Some(wire) = wire else { return Some(ReleaseKind::Retry { retry_after: Millis(0) }) };
-    let retry_after = faults.duration("retry.retry_after", Some(wire))?;
-    if retry_after > limits::BACKOFF_MAX {
-        let fix = format!("use at most {}", limits::BACKOFF_MAX);
-        faults.note("retry.retry_after", format!("is {retry_after}"), fix);
-        return None;
+impl Faults {
+    /// Reads how long nobody may try again; absent is not at all.
+    pub(super) fn retry_after(
+        &mut self,
+        field: &str,
+        wire: Option<prost_types::Duration>,
+    ) -> Option<Millis> {
+        let Some(wire) = wire else { return Some(Millis(0)) };
+        let retry_after = self.take(time::read_duration(field, wire))?;
+        if retry_after > limits::BACKOFF_MAX {
+            let fix = format!("use at most {}", limits::BACKOFF_MAX);
+            self.note(field, format!("is {retry_after}"), fix);
+            return None;
+        }
+        Some(retry_after)
     }
-    Some(ReleaseKind::Retry { retry_after })
 }
 
 fn note(faults: &mut Faults, note: String) -> Option<ReleaseKind> {

@@ -7,11 +7,22 @@
 //! Text that is not UTF-8 never comes here: a proto3 `string` cannot hold it, and decoding the
 //! message fails before.
 
+pub mod batch;
 pub mod claim;
+pub mod dispatch;
+pub mod effect;
+pub mod enums;
 pub mod faults;
+pub mod fingerprint;
 pub mod holder;
+pub mod operator;
 pub mod policy;
+pub mod reads;
 pub mod record;
+pub mod reserve;
+pub mod resolve;
+pub mod result;
+pub mod settle;
 pub mod tenant;
 pub mod time;
 
@@ -44,6 +55,14 @@ impl WrongAnswer {
             Answer::Deleted(_) => "deletion",
             Answer::Swept(_) => "sweep",
             Answer::Ticked => "tick",
+            Answer::Permitted(_) => "record effect",
+            Answer::Settled(_) => "settlement",
+            Answer::Reserved(_) => "reservation",
+            Answer::Resolved(_) => "resolution",
+            Answer::Revoked(_) => "revocation",
+            Answer::Purged(_) => "purge",
+            Answer::Extended(_) => "extension",
+            Answer::Reported => "report",
         };
         Self { call, answered }
     }

@@ -5,7 +5,7 @@ use firstclaim_core::policy::{DuplicateIntent, OnLapse, ReplayWindow, Requiremen
 use firstclaim_core::{Invalid, Millis, Policy, PolicyPatch, limits};
 
 use super::Faults;
-use super::record::unknown;
+use super::enums::unknown;
 use super::time::{self, duration};
 use crate::v1;
 
@@ -49,7 +49,7 @@ pub fn patch(patch: &PolicyPatch) -> v1::Policy {
         lease_default: patch.lease_default.map(duration),
         lease_max: patch.lease_max.map(duration),
         takeover_delay: patch.takeover_delay.map(duration),
-        on_lapse: patch.on_lapse.map_or(v1::OnLapse::Unspecified, super::record::on_lapse).into(),
+        on_lapse: patch.on_lapse.map_or(v1::OnLapse::Unspecified, super::enums::on_lapse).into(),
         result_retention: patch.result_retention.map(duration),
         identity_retention: patch.identity_retention.map(time::retention),
         replay_windows: patch.replay_windows.as_deref().map(windows),
@@ -339,17 +339,4 @@ pub fn warning(warning: PolicyWarning) -> &'static str {
              oldest legitimate repeat"
         }
     }
-}
-
-/// What to say about fields that are set, stored and returned, and not in force in this version.
-#[must_use]
-pub fn not_in_force(policy: &Policy) -> Vec<String> {
-    let set = [
-        ("duplicate_intent", policy.duplicate_intent == DuplicateIntent::Block),
-        ("reserve", policy.reserve == Requirement::Required),
-        ("records_max", policy.records_max > 0),
-        ("claims_per_second", policy.claims_per_second > 0),
-    ];
-    let told = |field| format!("{field} is stored, and not in force in this version");
-    set.into_iter().filter(|(_, set)| *set).map(|(field, _)| told(field)).collect()
 }

@@ -244,7 +244,7 @@ pub fn create_tenant_response(
     let put = tenant_put(answer)?;
     Ok(v1::CreateTenantResponse {
         tenant: Some(tenant(name, &put.tenant)),
-        warnings: warnings(&put.warnings, &put.effective),
+        warnings: warnings(&put.warnings),
         store_time: Some(timestamp(store_time)),
     })
 }
@@ -263,7 +263,7 @@ pub fn update_tenant_response(
     Ok(v1::UpdateTenantResponse {
         tenant: Some(tenant(name, &put.tenant)),
         changes: policy::changes(put.previous.as_ref(), &put.effective),
-        warnings: warnings(&put.warnings, &put.effective),
+        warnings: warnings(&put.warnings),
         store_time: Some(timestamp(store_time)),
     })
 }
@@ -287,7 +287,7 @@ pub fn create_namespace_response(
     let put = namespace_put(answer)?;
     Ok(v1::CreateNamespaceResponse {
         namespace: Some(namespace(tenant, name, &put.namespace, &put.effective)),
-        warnings: warnings(&put.warnings, &put.effective),
+        warnings: warnings(&put.warnings),
         store_time: Some(timestamp(store_time)),
     })
 }
@@ -307,7 +307,7 @@ pub fn update_namespace_response(
     Ok(v1::UpdateNamespaceResponse {
         namespace: Some(namespace(tenant, name, &put.namespace, &put.effective)),
         changes: policy::changes(put.previous.as_ref(), &put.effective),
-        warnings: warnings(&put.warnings, &put.effective),
+        warnings: warnings(&put.warnings),
         store_time: Some(timestamp(store_time)),
     })
 }
@@ -319,11 +319,8 @@ fn namespace_put(answer: &Answer) -> Result<&NamespacePut, WrongAnswer> {
     Ok(put)
 }
 
-fn warnings(warnings: &[PolicyWarning], effective: &Policy) -> Vec<String> {
-    let mut told: Vec<String> =
-        warnings.iter().map(|one| policy::warning(*one).to_owned()).collect();
-    told.extend(policy::not_in_force(effective));
-    told
+fn warnings(warnings: &[PolicyWarning]) -> Vec<String> {
+    warnings.iter().map(|one| policy::warning(*one).to_owned()).collect()
 }
 
 /// The response of a deletion of a tenant.

@@ -125,6 +125,12 @@ pub fn read_retention(field: &str, wire: v1::IdentityRetention) -> Result<Retent
     }
 }
 
+/// Until when it is safe to start something: the end of the lease as promised, grace aside.
+#[must_use]
+pub fn safe_to_dispatch_until(lease_expire_time: Timestamp) -> prost_types::Timestamp {
+    timestamp(lease_expire_time)
+}
+
 impl Faults {
     /// A time that may be absent.
     pub(super) fn timestamp(

@@ -9,21 +9,29 @@
 //!
 //! ```text
 //! sealed value      format u8 · crc32c u32 · body
-//! payload of entry  format u8 · bincode of Batch
+//! payload of entry  format u8 · bincode of time and commands
 //! ```
+//!
+//! The format of a value is that of its own shape: a shape that did not change keeps its number. What
+//! the shapes were before is in [`v1`].
 //!
 //! The bytes of every format ever written are frozen in `tests/formats`.
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::Bytes;
-use firstclaim_core::{Command, Timestamp};
+use firstclaim_core::tenant::Cluster;
+use firstclaim_core::{Command, History, Namespace, Record, Slot, Tenant, Timestamp, Usage};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The format byte of a sealed value.
-const SEAL_FORMAT: u8 = 1;
+use crate::store::v1;
+
+/// The format byte of a sealed message.
+const MESSAGE_FORMAT: u8 = 1;
 /// The format byte of an entry's payload.
-const PAYLOAD_FORMAT: u8 = 1;
+const PAYLOAD_FORMAT: u8 = 2;
+/// The one that the version before this wrote.
+const FORMER_PAYLOAD_FORMAT: u8 = 1;
 
 const SEAL_HEADER_BYTES: usize = 5;
 
@@ -67,6 +75,27 @@ struct Stamped<C> {
     commands: C,
 }
 
+/// A log entry's payload that was read.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Decoded {
+    /// The leader's clock when it proposed.
+    pub(crate) time: Timestamp,
+    pub(crate) commands: Vec<Command>,
+    /// Whether the version before this one wrote it.
+    pub(crate) former: bool,
+}
+
+impl Decoded {
+    /// Whether it may be applied by this version.
+    ///
+    /// Replicas of the version before this one may have applied what it wrote, and decided by its
+    /// rules; a replica that decided by the rules of today would part from them. Ticks decide
+    /// nothing.
+    pub(crate) fn is_applicable(&self) -> bool {
+        !self.former || self.commands.iter().all(|command| *command == Command::Tick)
+    }
+}
+
 /// Encodes the payload of a log entry.
 ///
 /// # Errors
@@ -82,27 +111,68 @@ pub(crate) fn encode_payload(time: Timestamp, commands: &[Command]) -> Result<By
 }
 
 /// Decodes the payload of a log entry.
-pub(crate) fn decode_payload(bytes: &[u8]) -> Result<(Timestamp, Vec<Command>), Fault> {
+pub(crate) fn decode_payload(bytes: &[u8]) -> Result<Decoded, Fault> {
+    if is_former_payload(bytes) {
+        let body = expect_format(bytes, FORMER_PAYLOAD_FORMAT)?;
+        let stamped: Stamped<Vec<v1::Command>> = decode_bincode(body).map_err(Fault::Unknown)?;
+        let commands = stamped.commands.into_iter().map(Command::from).collect();
+        return Ok(Decoded { time: stamped.time, commands, former: true });
+    }
     let body = expect_format(bytes, PAYLOAD_FORMAT)?;
     let stamped: Stamped<Vec<Command>> = decode_bincode(body).map_err(Fault::Unknown)?;
-    Ok((stamped.time, stamped.commands))
+    Ok(Decoded { time: stamped.time, commands: stamped.commands, former: false })
+}
+
+/// Whether the version before this one wrote the payload.
+pub(crate) fn is_former_payload(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&FORMER_PAYLOAD_FORMAT)
+}
+
+/// A value of the state.
+pub(crate) trait Stored: Serialize + DeserializeOwned {
+    /// The number of its present shape.
+    const FORMAT: u8;
+}
+
+impl Stored for Cluster {
+    const FORMAT: u8 = 2;
+}
+
+impl Stored for Slot<Tenant> {
+    const FORMAT: u8 = 1;
+}
+
+impl Stored for Slot<Namespace> {
+    const FORMAT: u8 = 1;
+}
+
+impl Stored for Record {
+    const FORMAT: u8 = 2;
+}
+
+impl Stored for History {
+    const FORMAT: u8 = 1;
+}
+
+impl Stored for Usage {
+    const FORMAT: u8 = 1;
 }
 
 /// Encodes and seals a value of ours.
-pub(crate) fn encode_value<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
-    let mut bytes = unsealed();
+pub(crate) fn encode_value<T: Stored>(value: &T) -> Result<Vec<u8>, String> {
+    let mut bytes = unsealed(T::FORMAT);
     append_bincode(value, &mut bytes)?;
     Ok(close(bytes))
 }
 
 /// Checks the seal of a value of ours and decodes it.
-pub(crate) fn decode_value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
-    decode_bincode(unseal(bytes)?).map_err(Fault::Damaged)
+pub(crate) fn decode_value<T: Stored>(bytes: &[u8]) -> Result<T, Fault> {
+    decode_bincode(unseal(bytes, T::FORMAT)?).map_err(Fault::Damaged)
 }
 
 /// Encodes and seals a message.
 pub(crate) fn encode_message<M: prost::Message>(message: &M) -> Vec<u8> {
-    let mut bytes = unsealed();
+    let mut bytes = unsealed(MESSAGE_FORMAT);
     bytes.reserve(message.encoded_len());
     message.encode_raw(&mut bytes);
     close(bytes)
@@ -110,11 +180,11 @@ pub(crate) fn encode_message<M: prost::Message>(message: &M) -> Vec<u8> {
 
 /// Checks the seal of a message and decodes it.
 pub(crate) fn decode_message<M: prost::Message + Default>(bytes: &[u8]) -> Result<M, Fault> {
-    M::decode(unseal(bytes)?).map_err(|error| Fault::Damaged(error.to_string()))
+    M::decode(unseal(bytes, MESSAGE_FORMAT)?).map_err(|error| Fault::Damaged(error.to_string()))
 }
 
-fn unsealed() -> Vec<u8> {
-    vec![SEAL_FORMAT, 0, 0, 0, 0]
+fn unsealed(format: u8) -> Vec<u8> {
+    vec![format, 0, 0, 0, 0]
 }
 
 /// Puts the checksum of the body into the header.
@@ -124,8 +194,8 @@ fn close(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn unseal(bytes: &[u8]) -> Result<&[u8], Fault> {
-    let sealed = expect_format(bytes, SEAL_FORMAT)?;
+fn unseal(bytes: &[u8], format: u8) -> Result<&[u8], Fault> {
+    let sealed = expect_format(bytes, format)?;
     let Some((checksum, body)) = sealed.split_first_chunk() else {
         return Err(Fault::Damaged(format!("a value of {} bytes is cut off", bytes.len())));
     };
@@ -166,25 +236,41 @@ fn decode_bincode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
 mod tests {
     use super::*;
 
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Sample(u64, String);
+
+    impl Stored for Sample {
+        const FORMAT: u8 = 3;
+    }
+
+    fn sample() -> Sample {
+        Sample(7, "text".to_owned())
+    }
+
     #[test]
     fn every_flipped_bit_is_found() {
-        let sealed = encode_value(&(7u64, "text".to_owned())).unwrap();
-        assert_eq!(decode_value::<(u64, String)>(&sealed).unwrap(), (7, "text".to_owned()));
+        let sealed = encode_value(&sample()).unwrap();
+        assert_eq!(decode_value::<Sample>(&sealed).unwrap(), sample());
         for bit in 0..sealed.len() * 8 {
             let mut damaged = sealed.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            decode_value::<(u64, String)>(&damaged).unwrap_err();
+            decode_value::<Sample>(&damaged).unwrap_err();
         }
         for length in 0..sealed.len() {
-            decode_value::<(u64, String)>(&sealed[..length]).unwrap_err();
+            decode_value::<Sample>(&sealed[..length]).unwrap_err();
         }
     }
 
     #[test]
     fn a_newer_format_is_named() {
-        let mut sealed = encode_value(&7u64).unwrap();
+        let mut sealed = encode_value(&sample()).unwrap();
         sealed[0] = 9;
-        let fault = decode_value::<u64>(&sealed).unwrap_err();
-        assert_eq!(fault.to_string(), "it is of format 9, and this program knows only format 1");
+        let fault = decode_value::<Sample>(&sealed).unwrap_err();
+        assert_eq!(fault.to_string(), "it is of format 9, and this program knows only format 3");
+
+        let mut payload = encode_payload(Timestamp(7), &[Command::Tick]).unwrap().to_vec();
+        payload[0] = 3;
+        let fault = decode_payload(&payload).unwrap_err();
+        assert_eq!(fault.to_string(), "it is of format 3, and this program knows only format 2");
     }
 }

@@ -11,9 +11,10 @@ use crate::store::engine::{Batch, Durability, Engine, Read, Row};
 use crate::store::file::{self, failed};
 use crate::store::generation::Generation;
 use crate::store::memory::Memory;
+use crate::store::migrate::migrate;
 #[cfg(feature = "rocksdb")]
 use crate::store::rocks::{Rocks, Use};
-use crate::store::schema::{FORMAT, Table, meta, system};
+use crate::store::schema::{FORMAT, FORMER_FORMAT, Table, meta, system};
 use crate::store::snapshot::SnapshotDir;
 
 const IDENTITY_FILE: &str = "IDENTITY";
@@ -96,7 +97,8 @@ pub(crate) struct Disk {
 pub(crate) type Lock = Arc<File>;
 
 impl Disk {
-    /// Takes the folder for a node, creating it if it is not there.
+    /// Takes the folder for a node, creating it if it is not there. One of the former format is
+    /// migrated.
     pub(crate) fn open(
         root: &Path,
         storage: Storage,
@@ -110,9 +112,34 @@ impl Disk {
             return Err(OpenError::Locked { path: root.to_path_buf() });
         }
         let lock = Mutex::new(Some(Arc::new(lock)));
-        check_identity(root, cluster_id, node_id)?;
+        let found = check_identity(root, cluster_id, node_id)?;
         file::remove_dir(&root.join(INCOMING_DIR))?;
-        Ok(Self { root: root.to_path_buf(), storage, lock })
+        let disk = Self { root: root.to_path_buf(), storage, lock };
+        if found != Some(FORMAT) {
+            if found.is_some() {
+                disk.migrate()?;
+            }
+            let identity = identity(cluster_id, node_id);
+            file::replace(&root.join(IDENTITY_FILE), identity.as_bytes())?;
+        }
+        Ok(disk)
+    }
+
+    fn migrate(&self) -> Result<(), StoreError> {
+        match &self.storage {
+            #[cfg(feature = "rocksdb")]
+            Storage::RocksDb => {
+                let (number, _) = self.current()?.unwrap_or((0, 0));
+                file::create_dir(&self.path(STATE_DIR))?;
+                let log = Rocks::open(&self.path(LOG_DIR), Use::Log)?;
+                let state = Rocks::open(&self.generation_dir(number), Use::State)?;
+                migrate(&log, &state)
+            }
+            Storage::Memory(memory) => {
+                let state = Arc::clone(&memory.state().current);
+                migrate(&*memory.log, &*state)
+            }
+        }
     }
 
     fn lock(&self) -> Option<Lock> {
@@ -266,17 +293,21 @@ impl Disk {
     }
 }
 
-/// Checks whose folder it is, or takes an empty one.
-fn check_identity(root: &Path, cluster_id: &str, node_id: u64) -> Result<(), OpenError> {
+/// What the folder of a node says of itself.
+fn identity(cluster_id: &str, node_id: u64) -> String {
+    format!("format {FORMAT}\nnode {node_id}\ncluster {cluster_id}\n")
+}
+
+/// Checks whose folder it is, and says of which format. None: it is empty.
+fn check_identity(root: &Path, cluster_id: &str, node_id: u64) -> Result<Option<u32>, OpenError> {
     let path = root.join(IDENTITY_FILE);
-    let ours = format!("format {FORMAT}\nnode {node_id}\ncluster {cluster_id}\n");
     let Some(content) = file::read(&path)? else {
         let used = [LOG_DIR, STATE_DIR].iter().any(|name| root.join(name).exists());
         if used {
             let what = "it is missing, but the folder holds data".to_owned();
             return Err(StoreError::Corrupt { path, what }.into());
         }
-        return Ok(file::replace(&path, ours.as_bytes())?);
+        return Ok(None);
     };
     let text = String::from_utf8_lossy(&content);
     let field = |name: &str| {
@@ -288,7 +319,7 @@ fn check_identity(root: &Path, cluster_id: &str, node_id: u64) -> Result<(), Ope
         let what = "it does not name a format, a node and a cluster".to_owned();
         return Err(StoreError::Corrupt { path, what }.into());
     };
-    if format != FORMAT {
+    if format != FORMAT && format != FORMER_FORMAT {
         let path = root.to_path_buf();
         return Err(StoreError::Format { path, found: format, expected: FORMAT }.into());
     }
@@ -299,7 +330,7 @@ fn check_identity(root: &Path, cluster_id: &str, node_id: u64) -> Result<(), Ope
             expected: format!("node {node_id} of cluster {cluster_id}"),
         });
     }
-    Ok(())
+    Ok(Some(format))
 }
 
 /// Checks the format of a database, or notes ours in a new one.

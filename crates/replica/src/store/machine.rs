@@ -23,13 +23,14 @@ use crate::raft::{
 };
 use crate::store::codec::{self, Fault};
 use crate::store::disk::{Disk, SNAPSHOT_DIR};
-use crate::store::engine::{Batch, Durability, Read, after_prefix, in_view};
+use crate::store::engine::{Batch, Durability, Op, Read, after_prefix, in_view};
 use crate::store::file;
 use crate::store::generation::Generation;
 use crate::store::log::{FlushGate, LogStore};
 use crate::store::schema::{Table, system};
 use crate::store::snapshot::{SnapshotDir, partial_dir};
 use crate::store::state::State;
+use crate::wakes::Wakes;
 use crate::wire;
 
 /// Rows hashed at a time.
@@ -39,10 +40,18 @@ const ROWS_PER_READ: usize = 1024;
 type Applying = (Option<ApplyResponder<TypeConfig>>, Applied);
 
 /// How far the state has come.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Progress {
-    pub(crate) last_applied: Option<LogId>,
-    pub(crate) store_time: Timestamp,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Index of the last entry in it; none before the first.
+    pub applied_index: Option<u64>,
+    /// Store time in it.
+    pub store_time: Timestamp,
+}
+
+impl Progress {
+    fn at(last_applied: Option<&LogId>, store_time: Timestamp) -> Self {
+        Self { applied_index: last_applied.map(|id| id.index), store_time }
+    }
 }
 
 /// What the state machine shares with those who read the state.
@@ -52,6 +61,7 @@ pub(crate) struct Machine {
     /// None once the replica is closed.
     generation: RwLock<Option<Arc<Generation>>>,
     progress: watch::Sender<Progress>,
+    wakes: Arc<Wakes>,
     /// What followers that lag are sent.
     snapshot: Mutex<Option<SnapshotDir>>,
     installs: AtomicU64,
@@ -86,6 +96,7 @@ impl Machine {
     /// free.
     pub(crate) fn close(&self) -> Weak<File> {
         *self.generation.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.wakes.close();
         self.disk.close()
     }
 
@@ -97,6 +108,11 @@ impl Machine {
     /// Follows how far the state has come.
     pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
+    }
+
+    /// Wakes who waits for records.
+    pub(crate) fn wakes(&self) -> &Arc<Wakes> {
+        &self.wakes
     }
 
     /// How many snapshots of other replicas were installed since the start.
@@ -222,12 +238,13 @@ pub(crate) fn open(
         snapshot.keep(true);
     }
     let snapshot = Mutex::new(snapshot);
-    let (progress, _) = watch::channel(Progress { last_applied, store_time });
+    let (progress, _) = watch::channel(Progress::at(last_applied.as_ref(), store_time));
     let machine = Arc::new(Machine {
         disk,
         cluster_id: cluster_id.to_owned(),
         generation: RwLock::new(Some(Arc::new(generation))),
         progress,
+        wakes: Arc::default(),
         snapshot,
         installs: AtomicU64::new(0),
     });
@@ -291,9 +308,11 @@ impl StateMachine {
         let store_time = state.cluster()?.clock.now();
         let mut batch = state.into_batch()?;
         self.put_position(&mut batch, membership);
+        let changed = changed_records(&batch);
         engine.write(batch, Durability::Process)?;
-        let last_applied = self.last_applied;
-        self.machine.progress.send_replace(Progress { last_applied, store_time });
+        let progress = Progress::at(self.last_applied.as_ref(), store_time);
+        self.machine.progress.send_replace(progress);
+        self.machine.wakes.wake(changed.iter().map(Vec::as_slice));
         Ok(answers)
     }
 
@@ -303,15 +322,24 @@ impl StateMachine {
         log_id: LogId,
         Payload(bytes): &Payload,
     ) -> Result<Vec<Outcome>, StoreError> {
-        let (time, commands) = codec::decode_payload(bytes).map_err(|fault| match fault {
-            Fault::Damaged(reason) | Fault::Unknown(reason) => StoreError::UnknownCommand {
-                path: self.log_path.clone(),
-                index: log_id.index,
-                reason,
-            },
+        let index = log_id.index;
+        let decoded = codec::decode_payload(bytes).map_err(|fault| match fault {
+            Fault::Damaged(reason) | Fault::Unknown(reason) => {
+                StoreError::UnknownCommand { path: self.log_path.clone(), index, reason }
+            }
         })?;
-        let stamp = Stamp { term: term_of(&log_id), index: log_id.index, time };
-        firstclaim_core::apply(state, stamp, &commands)
+        if !decoded.is_applicable() {
+            return Err(StoreError::FormerEntry { path: self.log_path.clone(), index });
+        }
+        let stamp = Stamp { term: term_of(&log_id), index, time: decoded.time };
+        let outcomes = firstclaim_core::apply(state, stamp, &decoded.commands)?;
+        if decoded.former {
+            // So the state is the same as if it had been migrated after this entry.
+            let mut cluster = state.cluster()?;
+            cluster.clock.forget_past();
+            state.put_cluster(cluster)?;
+        }
+        Ok(outcomes)
     }
 
     fn put_position(&mut self, batch: &mut Batch, membership: Option<StoredMembership>) {
@@ -365,9 +393,19 @@ impl StateMachine {
         self.last_applied = last_applied;
         self.membership = membership;
         self.machine.installs.fetch_add(1, Ordering::Relaxed);
-        self.machine.progress.send_replace(Progress { last_applied, store_time });
+        self.machine.progress.send_replace(Progress::at(last_applied.as_ref(), store_time));
+        self.machine.wakes.wake_all();
         Ok(())
     }
+}
+
+/// The keys of the records that a batch writes or removes.
+fn changed_records(batch: &Batch) -> Vec<Vec<u8>> {
+    let keys = batch.ops.iter().filter_map(|op| match op {
+        Op::Put(Table::Records, key, _) | Op::Delete(Table::Records, key) => Some(key.clone()),
+        Op::Put(..) | Op::Delete(..) | Op::DeleteRange(..) => None,
+    });
+    keys.collect()
 }
 
 impl RaftStateMachine<TypeConfig> for StateMachine {

@@ -7,18 +7,25 @@
 //! DATA/state/CURRENT     names the generation in use
 //! DATA/state/gen-N/      System, Tenants, Namespaces,     WAL not synced
 //!                        Records, Expiry, Unfinished,
-//!                        Garbage
+//!                        Garbage, Similar, Changed,
+//!                        History, Usage
 //! DATA/snapshot/         the last snapshot built here, to be sent to followers
 //! DATA/incoming/         a snapshot on its way in
 //! ```
 //!
 //! Numbers in keys are big-endian, so that the order of the keys is the order of the numbers.
 
+use firstclaim_core::fingerprint::Intent;
 use firstclaim_core::{IdempotencyKey, NamespaceName, RecordId, TenantName, Timestamp};
+
+use crate::store::engine::after_prefix;
 
 /// The format of the data that this program writes. Any change to a key layout or to the meaning
 /// of a value raises it and needs a migration.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
+
+/// The format before it, which is brought to [`FORMAT`] when a folder is opened.
+pub(crate) const FORMER_FORMAT: u32 = 1;
 
 /// No key of ours is longer.
 pub(crate) const KEY_BYTES_MAX: usize = 1024;
@@ -47,6 +54,14 @@ pub(crate) enum Table {
     Unfinished,
     /// The ids of deleted namespaces that still have records. No values.
     Garbage,
+    /// Records by the request that their key is bound to, latest first. No values.
+    Similar,
+    /// Records by the revision of their latest change, by namespace id. No values.
+    Changed,
+    /// Claims that were not granted, by record.
+    History,
+    /// What a namespace's life holds, by namespace id. No row if it holds nothing.
+    Usage,
 }
 
 impl Table {
@@ -61,6 +76,10 @@ impl Table {
         Self::Expiry,
         Self::Unfinished,
         Self::Garbage,
+        Self::Similar,
+        Self::Changed,
+        Self::History,
+        Self::Usage,
     ];
 
     /// The name of its column family. Part of the format.
@@ -75,6 +94,10 @@ impl Table {
             Self::Expiry => "expiry",
             Self::Unfinished => "unfinished",
             Self::Garbage => "garbage",
+            Self::Similar => "similar",
+            Self::Changed => "changed",
+            Self::History => "history",
+            Self::Usage => "usage",
         }
     }
 
@@ -90,6 +113,10 @@ impl Table {
             Self::Expiry => 7,
             Self::Unfinished => 8,
             Self::Garbage => 9,
+            Self::Similar => 10,
+            Self::Changed => 11,
+            Self::History => 12,
+            Self::Usage => 13,
         }
     }
 
@@ -111,6 +138,8 @@ pub(crate) mod system {
     pub(crate) const APPLIED: &[u8] = b"applied";
     pub(crate) const MEMBERSHIP: &[u8] = b"membership";
     pub(crate) const CLUSTER: &[u8] = b"cluster";
+    /// The key of the record that a migration has come to. Only while one is under way.
+    pub(crate) const MIGRATED: &[u8] = b"migrated";
 }
 
 /// The key of a log entry: group, index.
@@ -151,7 +180,8 @@ pub(crate) fn namespace_key(tenant: &TenantName, namespace: &NamespaceName) -> V
     key
 }
 
-/// The key of a record, in [`Table::Records`] and [`Table::Unfinished`]: namespace id, key.
+/// The key of a record, in [`Table::Records`], [`Table::Unfinished`] and [`Table::History`]: namespace
+/// id, key.
 pub(crate) fn record_key(id: &RecordId) -> Vec<u8> {
     let key = id.key.as_str().as_bytes();
     let mut bytes = Vec::with_capacity(8 + key.len());
@@ -160,14 +190,19 @@ pub(crate) fn record_key(id: &RecordId) -> Vec<u8> {
     bytes
 }
 
-/// The key of a deleted namespace: its id.
-pub(crate) fn garbage_key(namespace_id: u64) -> Vec<u8> {
+/// The key of a namespace's life, in [`Table::Garbage`] and [`Table::Usage`]: its id.
+pub(crate) fn life_key(namespace_id: u64) -> Vec<u8> {
     namespace_id.to_be_bytes().to_vec()
 }
 
-/// The id in the key of a deleted namespace.
-pub(crate) fn garbage_id(key: &[u8]) -> Option<u64> {
+/// The id in the key of a namespace's life.
+pub(crate) fn life_id(key: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(key.try_into().ok()?))
+}
+
+/// The namespace id that the key of a record begins with.
+pub(crate) fn namespace_id(record_key: &[u8]) -> Option<u64> {
+    record_key.first_chunk().map(|id| u64::from_be_bytes(*id))
 }
 
 /// The namespace id and the key in the key of a record.
@@ -188,4 +223,83 @@ pub(crate) fn expiry_key(time: Timestamp, record_key: &[u8]) -> Vec<u8> {
     bytes.extend_from_slice(&time.0.to_be_bytes());
     bytes.extend_from_slice(record_key);
     bytes
+}
+
+/// What the keys of all records of a request start with, in [`Table::Similar`]: namespace id, scheme
+/// and a byte in no scheme, length of the digest, digest.
+pub(crate) fn similar_prefix(namespace_id: u64, intent: &Intent) -> Vec<u8> {
+    let scheme = intent.scheme.as_str().as_bytes();
+    let mut bytes = Vec::with_capacity(10 + scheme.len() + intent.digest.len());
+    bytes.extend_from_slice(&namespace_id.to_be_bytes());
+    bytes.extend_from_slice(scheme);
+    bytes.push(0);
+    // No digest is longer than a byte can say; were one, it would only share its rows with others.
+    bytes.push(u8::try_from(intent.digest.len()).unwrap_or(u8::MAX));
+    bytes.extend_from_slice(&intent.digest);
+    bytes
+}
+
+/// The key of a record in [`Table::Similar`]: the prefix, the time inverted, so that the latest comes
+/// first, the key.
+pub(crate) fn similar_key(record_key: &[u8], intent: &Intent, began: Timestamp) -> Option<Vec<u8>> {
+    let (namespace, key) = record_key.split_first_chunk()?;
+    let mut bytes = similar_prefix(u64::from_be_bytes(*namespace), intent);
+    bytes.extend_from_slice(&(!began.0).to_be_bytes());
+    bytes.extend_from_slice(key);
+    Some(bytes)
+}
+
+/// The keys of the records of a request that began at or after `since`.
+pub(crate) fn similar_range(
+    namespace_id: u64,
+    intent: &Intent,
+    since: Timestamp,
+) -> (Vec<u8>, Vec<u8>) {
+    let from = similar_prefix(namespace_id, intent);
+    let mut last = from.clone();
+    last.extend_from_slice(&(!since.0).to_be_bytes());
+    (from, after_prefix(&last))
+}
+
+/// The record in a key of [`Table::Similar`] that starts with a prefix of `prefix_bytes`.
+pub(crate) fn similar_record_id(key: &[u8], prefix_bytes: usize) -> Option<RecordId> {
+    let namespace = namespace_id(key)?;
+    let key = key.get(prefix_bytes + 8..)?;
+    let key = IdempotencyKey::parse(std::str::from_utf8(key).ok()?).ok()?;
+    Some(RecordId { namespace, key })
+}
+
+/// The key of a record in [`Table::Changed`]: namespace id, revision, key.
+pub(crate) fn changed_key(record_key: &[u8], revision: u64) -> Option<Vec<u8>> {
+    let (namespace, key) = record_key.split_first_chunk::<8>()?;
+    let mut bytes = Vec::with_capacity(16 + key.len());
+    bytes.extend_from_slice(namespace);
+    bytes.extend_from_slice(&revision.to_be_bytes());
+    bytes.extend_from_slice(key);
+    Some(bytes)
+}
+
+/// The keys of the records of a namespace's life that changed after `revision`.
+pub(crate) fn changed_range(namespace_id: u64, revision: u64) -> (Vec<u8>, Vec<u8>) {
+    let prefix = namespace_id.to_be_bytes();
+    let mut seen = prefix.to_vec();
+    seen.extend_from_slice(&revision.to_be_bytes());
+    (after_prefix(&seen), after_prefix(&prefix))
+}
+
+/// The keys of the records of a namespace's life that changed last at `revision`.
+pub(crate) fn revision_range(namespace_id: u64, revision: u64) -> (Vec<u8>, Vec<u8>) {
+    let mut prefix = namespace_id.to_be_bytes().to_vec();
+    prefix.extend_from_slice(&revision.to_be_bytes());
+    let to = after_prefix(&prefix);
+    (prefix, to)
+}
+
+/// The revision and the record in a key of [`Table::Changed`].
+pub(crate) fn changed_record(key: &[u8]) -> Option<(u64, RecordId)> {
+    let (namespace, rest) = key.split_first_chunk()?;
+    let (revision, key) = rest.split_first_chunk()?;
+    let key = IdempotencyKey::parse(std::str::from_utf8(key).ok()?).ok()?;
+    let id = RecordId { namespace: u64::from_be_bytes(*namespace), key };
+    Some((u64::from_be_bytes(*revision), id))
 }

@@ -231,8 +231,7 @@ impl Receiver {
     pub(crate) fn begin(parent: &Path, manifest: SnapshotManifest) -> Result<Self, StoreError> {
         let refuse = |what: String| StoreError::Corrupt { path: parent.to_path_buf(), what };
         if manifest.format != FORMAT {
-            let path = parent.to_path_buf();
-            return Err(StoreError::Format { path, found: manifest.format, expected: FORMAT });
+            return Err(StoreError::Snapshot { found: manifest.format, expected: FORMAT });
         }
         if let Some(file) = manifest.files.iter().find(|file| !is_plain(&file.name)) {
             return Err(refuse(format!("the snapshot names a file {:?}", file.name)));

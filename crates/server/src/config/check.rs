@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use firstclaim_core::Millis;
+use firstclaim_core::name::Region;
 use firstclaim_replica::Member;
 use jiff::SignedDuration;
 
@@ -130,6 +131,8 @@ impl Parse {
             }
             if one.region.trim().is_empty() {
                 self.fault(key("region"), "is empty; name the region");
+            } else if let Err(fault) = Region::parse(one.region.as_str()) {
+                self.fault(key("region"), format!("{}; {}", fault.problem, fault.fix));
             }
             let member = Member {
                 region: one.region,

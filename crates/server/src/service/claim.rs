@@ -1,32 +1,41 @@
 //! `ClaimService`: the right to act on an intent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use firstclaim_core::outcome::{AcquiredKind, Pending};
-use firstclaim_core::{Answer, Command, Millis, RecordId, RecordRef, Refusal, Slot, Store as _};
-use firstclaim_proto::convert::{claim, holder, record, time};
+use firstclaim_core::command::Claim;
+use firstclaim_core::{Command, Millis, RecordId, RecordRef, Store as _};
+use firstclaim_proto::convert::{claim, dispatch, holder, record, reserve, settle, time};
 use firstclaim_proto::v1;
 use firstclaim_proto::v1::claim_service_server::ClaimService;
+use futures::FutureExt as _;
 use prost::Message as _;
-use rand::Rng as _;
+use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
-use super::decided;
+use super::{batch, carry_out, namespace_of};
 use crate::call::Call;
-use crate::local_replay;
-use crate::metrics::ReplayPath;
-use crate::node::{Fail, Method, Node, Written};
+use crate::node::{Fail, Method, Node};
+use crate::rate::Limit;
 use crate::status::Failure;
-use crate::telemetry::key_digest;
+use crate::{claiming, edge, waiting};
 
-const CLAIM: Method = Method { name: "Claim", path: "/firstclaim.v1.ClaimService/Claim" };
-const RENEW: Method = Method { name: "Renew", path: "/firstclaim.v1.ClaimService/Renew" };
-const COMPLETE: Method = Method { name: "Complete", path: "/firstclaim.v1.ClaimService/Complete" };
-const RELEASE: Method = Method { name: "Release", path: "/firstclaim.v1.ClaimService/Release" };
-const GET: Method = Method { name: "Get", path: "/firstclaim.v1.ClaimService/Get" };
+macro_rules! method {
+    ($name:literal) => {
+        Method { name: $name, path: concat!("/firstclaim.v1.ClaimService/", $name) }
+    };
+}
 
-/// Spreads those who wait for one claim, so that they do not come back at once.
-const JITTER_MAX: Millis = Millis(500);
+const CLAIM: Method = method!("Claim");
+const RENEW: Method = method!("Renew");
+const COMPLETE: Method = method!("Complete");
+const RELEASE: Method = method!("Release");
+const GET: Method = method!("Get");
+const CLAIM_BATCH: Method = method!("ClaimBatch");
+const COMPLETE_BATCH: Method = method!("CompleteBatch");
+const RECORD_EFFECT: Method = method!("RecordEffect");
+const SETTLE_EFFECT: Method = method!("SettleEffect");
+const RESERVE: Method = method!("Reserve");
 
 /// The service.
 #[derive(Clone, Debug)]
@@ -49,13 +58,8 @@ impl ClaimService for Claims {
         let node = &self.0;
         node.serve(RENEW, request, async |call, message| {
             let read = |message| holder::read_renew(message).map(Command::Renew);
-            match node.write(RENEW, &call, message, read).await? {
-                Written::There(response) => Ok(response),
-                Written::Here(outcome) => {
-                    let (answer, store_time) = decided(*outcome)?;
-                    Ok(Response::new(holder::renew_response(&answer, store_time)?))
-                }
-            }
+            let encode = |answer, store_time| holder::renew_response(&answer, store_time);
+            carry_out(node, RENEW, (call, message), read, encode).await
         })
         .await
     }
@@ -67,13 +71,7 @@ impl ClaimService for Claims {
         let node = &self.0;
         node.serve(COMPLETE, request, async |call, message| {
             let read = |message| holder::read_complete(message).map(Command::Complete);
-            match node.write(COMPLETE, &call, message, read).await? {
-                Written::There(response) => Ok(response),
-                Written::Here(outcome) => {
-                    let (answer, store_time) = decided(*outcome)?;
-                    Ok(Response::new(holder::complete_response(answer, store_time)?))
-                }
-            }
+            carry_out(node, COMPLETE, (call, message), read, holder::complete_response).await
         })
         .await
     }
@@ -85,13 +83,8 @@ impl ClaimService for Claims {
         let node = &self.0;
         node.serve(RELEASE, request, async |call, message| {
             let read = |message| holder::read_release(message).map(Command::Release);
-            match node.write(RELEASE, &call, message, read).await? {
-                Written::There(response) => Ok(response),
-                Written::Here(outcome) => {
-                    let (answer, store_time) = decided(*outcome)?;
-                    Ok(Response::new(holder::release_response(&answer, store_time)?))
-                }
-            }
+            let encode = |answer, store_time| holder::release_response(&answer, store_time);
+            carry_out(node, RELEASE, (call, message), read, encode).await
         })
         .await
     }
@@ -110,100 +103,147 @@ impl ClaimService for Claims {
         })
         .await
     }
+
+    async fn claim_batch(
+        &self,
+        request: Request<v1::ClaimBatchRequest>,
+    ) -> Result<Response<v1::ClaimBatchResponse>, Status> {
+        let node = &self.0;
+        node.serve(CLAIM_BATCH, request, async |call, message| {
+            batch::claims(node, CLAIM_BATCH, &call, message).await
+        })
+        .await
+    }
+
+    async fn complete_batch(
+        &self,
+        request: Request<v1::CompleteBatchRequest>,
+    ) -> Result<Response<v1::CompleteBatchResponse>, Status> {
+        let node = &self.0;
+        node.serve(COMPLETE_BATCH, request, async |call, message| {
+            batch::completions(node, COMPLETE_BATCH, &call, message).await
+        })
+        .await
+    }
+
+    async fn record_effect(
+        &self,
+        request: Request<v1::RecordEffectRequest>,
+    ) -> Result<Response<v1::RecordEffectResponse>, Status> {
+        let node = &self.0;
+        node.serve(RECORD_EFFECT, request, async |call, message| {
+            let read = |message| dispatch::read_record_effect(message).map(Command::RecordEffect);
+            let encode = |answer, store_time| dispatch::record_effect_response(&answer, store_time);
+            carry_out(node, RECORD_EFFECT, (call, message), read, encode).await
+        })
+        .await
+    }
+
+    async fn settle_effect(
+        &self,
+        request: Request<v1::SettleEffectRequest>,
+    ) -> Result<Response<v1::SettleEffectResponse>, Status> {
+        let node = &self.0;
+        node.serve(SETTLE_EFFECT, request, async |call, message| {
+            let read = |message| settle::read(message).map(Command::SettleEffect);
+            let encode = |answer, store_time| settle::response(&answer, store_time);
+            carry_out(node, SETTLE_EFFECT, (call, message), read, encode).await
+        })
+        .await
+    }
+
+    async fn reserve(
+        &self,
+        request: Request<v1::ReserveRequest>,
+    ) -> Result<Response<v1::ReserveResponse>, Status> {
+        let node = &self.0;
+        node.serve(RESERVE, request, async |call, message| {
+            if node.replica.is_leader() {
+                let asked = reserve::read(message.clone())?;
+                let limit = edge::limit(&node.replica, &asked.record).map_err(|error| {
+                    tracing::error!(%error, "the state cannot be read");
+                    Failure::internal("read its state")
+                })?;
+                claiming::admit(node, &asked.record, limit)?;
+            }
+            let read = |message| reserve::read(message).map(Command::Reserve);
+            carry_out(node, RESERVE, (call, message), read, reserve::response).await
+        })
+        .await
+    }
 }
 
 async fn answer_claim(
     node: &Node,
-    call: Call,
+    mut call: Call,
     message: v1::ClaimRequest,
 ) -> Result<Response<v1::ClaimResponse>, Fail> {
     let bytes = message.encoded_len();
-    // The message itself is needed again only where the claim goes to the leader as it came.
-    let kept = (!node.replica.is_leader()).then(|| message.clone());
-    let asked = claim::read(message)?;
-    let replayed = local_replay::answer(&node.replica, &asked).map_err(|error| {
-        tracing::error!(%error, "the state cannot be read");
-        Failure::internal("read its state")
-    })?;
-    if let Some((replay, store_time)) = replayed {
-        node.metrics.replay(ReplayPath::Local);
-        let answer = Answer::Replay(Box::new(replay));
-        note(node, &asked.record, &answer, ReplayPath::Local);
-        return Ok(Response::new(claim::response(answer, store_time)?));
+    // The message itself is needed again only where the claim goes to the leader. It never waits
+    // there: the node that was asked does.
+    let forward = !node.replica.is_leader() || message.wait.is_some();
+    let kept = forward.then(|| v1::ClaimRequest { wait: None, ..message.clone() });
+    let claim::Asked { claim: asked, wait } = claim::read(message, call.region(&node.region))?;
+    let (replayed, limit) = claiming::look(node, &asked)?;
+    if let Some(response) = replayed {
+        return Ok(Response::new(response));
     }
-    if let Some(message) = kept {
-        return node.forward(CLAIM, &call, message).await;
+    if wait == Millis(0) || call.forwarded {
+        let claim = Once { claim: asked, message: kept, bytes, limit };
+        return claim.decide(node, &call).await.map(Response::new);
     }
-    let (record, command) = (asked.record.clone(), Command::Claim(asked));
-    let (mut answer, store_time) = decided(node.submit(&call, command, bytes).await?)?;
-    note(node, &record, &answer, ReplayPath::Log);
-    if let Answer::Pending(pending) = &mut answer {
-        spread(pending);
-    } else if matches!(answer, Answer::Replay(_)) {
-        node.metrics.replay(ReplayPath::Log);
-    }
-    Ok(Response::new(claim::response(answer, store_time)?))
+    let wait = Duration::from_millis(wait.0);
+    call.allow(wait);
+    let give_up = (Instant::now() + wait).min(call.deadline);
+    let once = || once_more(node, &call, &asked, (kept.as_ref(), bytes)).boxed();
+    waiting::decide(node, &asked, give_up, once).await.map(Response::new)
 }
 
-/// Counts and logs what a claim came to. A duplicate that was stopped is what this program is for.
-fn note(node: &Node, record: &RecordRef, answer: &Answer, path: ReplayPath) {
-    let outcome = outcome_name(answer);
-    node.metrics.claim(outcome);
-    let key_digest = key_digest(record);
-    let region = node.config.region();
-    let namespace = record.namespace.as_str();
-    if matches!(answer, Answer::Replay(_) | Answer::Pending(_) | Answer::Unresolved(_)) {
-        tracing::debug!(namespace, key_digest, region, outcome, ?path, "duplicate, skipped");
-    } else {
-        tracing::debug!(namespace, key_digest, region, outcome, "claim");
+/// Has a claim that waits decided once more.
+async fn once_more(
+    node: &Node,
+    call: &Call,
+    asked: &Claim,
+    (message, bytes): (Option<&v1::ClaimRequest>, usize),
+) -> Result<v1::ClaimResponse, Fail> {
+    let (replayed, limit) = claiming::look(node, asked)?;
+    if let Some(response) = replayed {
+        return Ok(response);
     }
+    let once = Once { claim: asked.clone(), message: message.cloned(), bytes, limit };
+    once.decide(node, call).await
 }
 
-fn outcome_name(answer: &Answer) -> &'static str {
-    match answer {
-        Answer::Acquired(acquired) => match acquired.kind {
-            AcquiredKind::First => "first",
-            AcquiredKind::AlreadyHeld => "already_held",
-            AcquiredKind::Recovery => "recovery",
-            AcquiredKind::Takeover => "takeover",
-            AcquiredKind::Retry => "retry",
-            AcquiredKind::Rebound => "rebound",
-        },
-        Answer::Replay(_) => "replay",
-        Answer::Pending(_) => "pending",
-        Answer::Unresolved(_) => "unresolved",
-        Answer::Renewed(_)
-        | Answer::Completed(_)
-        | Answer::Released(_)
-        | Answer::Tenant(_)
-        | Answer::Namespace(_)
-        | Answer::Deleted(_)
-        | Answer::Swept(_)
-        | Answer::Ticked => "other",
-    }
+/// A claim that this node cannot answer from its own state.
+struct Once {
+    claim: Claim,
+    /// As it goes to the leader; none if this node led when it came.
+    message: Option<v1::ClaimRequest>,
+    bytes: usize,
+    limit: Option<Limit>,
 }
 
-/// Adds to the wait, never takes from it: who comes early only waits again.
-fn spread(pending: &mut Pending) {
-    let most = JITTER_MAX.0.min(pending.retry_after.0 / 4 + 50);
-    let jitter = Millis(rand::rng().random_range(0..=most));
-    pending.retry_after = pending.retry_after.plus(jitter);
+impl Once {
+    async fn decide(self, node: &Node, call: &Call) -> Result<v1::ClaimResponse, Fail> {
+        if let Some(message) = self.message.filter(|_| !node.replica.is_leader()) {
+            return node.forward(CLAIM, call, message).await.map(Response::into_inner);
+        }
+        claiming::admit(node, &self.claim.record, self.limit)?;
+        claiming::decide(node, call, self.claim, self.bytes).await
+    }
 }
 
 fn get(node: &Node, name: &RecordRef) -> Result<Response<v1::GetResponse>, Fail> {
-    let (applied_index, found) = node.read(|state| {
+    let (applied_index, (clock, record)) = node.read(|state| {
         let clock = state.cluster()?.clock;
-        let Some(Slot::Live(_)) = state.tenant(&name.tenant)? else {
-            return Ok((clock, Err(Refusal::TenantNotFound)));
-        };
-        let Some(Slot::Live(namespace)) = state.namespace(&name.tenant, &name.namespace)? else {
-            return Ok((clock, Err(Refusal::NamespaceNotFound)));
+        let (_, namespace) = match namespace_of(state, &name.tenant, &name.namespace)? {
+            Ok(found) => found,
+            Err(refusal) => return Ok((clock, Err(refusal))),
         };
         let id = RecordId { namespace: namespace.id, key: name.key.clone() };
         let record = state.record(&id)?;
         Ok((clock, Ok(record)))
     })?;
-    let (clock, record) = found;
     let record = record.map_err(|refusal| Failure::not_found(&refusal))?;
     let shown = record.as_ref().and_then(|record| record::record(name, record, &clock));
     let Some(shown) = shown else { return Err(Failure::record_not_found(clock.now()).into()) };
@@ -212,27 +252,4 @@ fn get(node: &Node, name: &RecordRef) -> Result<Response<v1::GetResponse>, Fail>
         applied_index,
         store_time: Some(time::timestamp(clock.now())),
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use firstclaim_core::outcome::PendingReason;
-    use firstclaim_core::{Epoch, Timestamp};
-
-    use super::*;
-
-    #[test]
-    fn jitter_never_shortens_a_wait() {
-        for _ in 0..200 {
-            let mut pending = Pending {
-                reason: PendingReason::Held,
-                holder: None,
-                until: Timestamp(1000),
-                retry_after: Millis(700),
-                epoch: Epoch(1),
-            };
-            spread(&mut pending);
-            assert!((700..=700 + 225).contains(&pending.retry_after.0), "{pending:?}");
-        }
-    }
 }

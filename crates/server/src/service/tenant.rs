@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use firstclaim_core::command::{PutMode, PutNamespace, PutTenant};
-use firstclaim_core::{
-    Command, Namespace, NamespaceName, Outcome, Refusal, Slot, Store as _, Tenant, TenantName,
-    Timestamp,
-};
+use firstclaim_core::{Command, Namespace, NamespaceName, Outcome, Refusal, Store as _, Timestamp};
 use firstclaim_proto::convert::{policy, tenant, time};
 use firstclaim_proto::v1;
 use firstclaim_proto::v1::tenant_service_server::TenantService;
@@ -14,7 +11,7 @@ use firstclaim_replica::{State, StoreError};
 use prost::Message;
 use tonic::{Request, Response, Status};
 
-use super::decided;
+use super::{decided, namespace_of, tenant_of};
 use crate::call::Call;
 use crate::members;
 use crate::node::{Fail, Method, Node, Written};
@@ -309,27 +306,6 @@ async fn read<T>(
         Ok((read(state)?, store_time))
     })?;
     Ok(found)
-}
-
-fn tenant_of(
-    state: &mut State<'_>,
-    name: &TenantName,
-) -> Result<Result<Tenant, Refusal>, StoreError> {
-    let live = state.tenant(name)?.and_then(Slot::live);
-    Ok(live.ok_or(Refusal::TenantNotFound))
-}
-
-fn namespace_of(
-    state: &mut State<'_>,
-    owner: &TenantName,
-    name: &NamespaceName,
-) -> Result<Result<(Tenant, Namespace), Refusal>, StoreError> {
-    let tenant = match tenant_of(state, owner)? {
-        Ok(tenant) => tenant,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    let live = state.namespace(owner, name)?.and_then(Slot::live);
-    Ok(live.map(|namespace| (tenant, namespace)).ok_or(Refusal::NamespaceNotFound))
 }
 
 /// Cuts a page to its size and says where the next one starts; empty if there is none.

@@ -5,7 +5,14 @@
 #![expect(clippy::panic, reason = "a test ends where it finds something else")]
 
 mod bad_input;
+mod batches;
+mod cases;
 mod config;
+mod effects;
 mod end_to_end;
+mod observed;
 mod port_in_use;
+mod records;
 mod three;
+mod waits;
+mod watches;

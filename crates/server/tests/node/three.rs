@@ -7,6 +7,7 @@ use std::time::Duration;
 use firstclaim_core::Millis;
 use firstclaim_proto::v1::claim_service_client::ClaimServiceClient;
 use firstclaim_proto::v1::cluster_service_client::ClusterServiceClient;
+use firstclaim_proto::v1::record_service_client::RecordServiceClient;
 use firstclaim_proto::v1::tenant_service_client::TenantServiceClient;
 use firstclaim_proto::v1::{self, GetStatusRequest};
 use firstclaim_replica::Member;
@@ -108,6 +109,10 @@ impl Three {
         ClaimServiceClient::new(self.channels[&node].clone())
     }
 
+    pub(crate) fn records(&self, node: u64) -> RecordServiceClient<Channel> {
+        RecordServiceClient::new(self.channels[&node].clone())
+    }
+
     pub(crate) fn tenants(&self, node: u64) -> TenantServiceClient<Channel> {
         TenantServiceClient::new(self.channels[&node].clone())
     }
@@ -117,9 +122,15 @@ impl Three {
         let tenant = v1::Tenant { name: "acme".to_owned(), ..v1::Tenant::default() };
         let request = v1::CreateTenantRequest { tenant: Some(tenant), validate_only: false };
         self.tenants(node).create_tenant(request).await.expect("the tenant is created");
+        self.namespace(node, "payouts", v1::Policy::default()).await;
+    }
+
+    /// Creates a namespace of the tenant `acme` with a policy of its own.
+    pub(crate) async fn namespace(&self, node: u64, name: &str, policy: v1::Policy) {
         let namespace = v1::Namespace {
             tenant: "acme".to_owned(),
-            name: "payouts".to_owned(),
+            name: name.to_owned(),
+            policy: Some(policy),
             ..v1::Namespace::default()
         };
         let request =
@@ -163,12 +174,66 @@ pub(crate) fn complete(key: &str, attempt: &str, epoch: u64, result: &[u8]) -> v
             body: Some(v1::result::Body::Inline(result.to_vec())),
             ..v1::Result::default()
         }),
+        ..v1::CompleteRequest::default()
     }
 }
 
 pub(crate) fn info(status: &Status) -> ErrorInfo {
     let details = status.get_details_error_info();
     details.unwrap_or_else(|| panic!("no error info in {status:?}"))
+}
+
+/// What a claim acquired.
+pub(crate) fn acquired(response: v1::ClaimResponse) -> v1::Acquired {
+    match response.outcome {
+        Some(v1::claim_response::Outcome::Acquired(acquired)) => acquired,
+        other => panic!("not acquired: {other:?}"),
+    }
+}
+
+pub(crate) fn seconds(seconds: i64) -> Option<prost_types::Duration> {
+    Some(prost_types::Duration { seconds, nanos: 0 })
+}
+
+pub(crate) fn content(text: &str) -> Option<v1::Content> {
+    Some(v1::Content {
+        content_type: "text/plain".to_owned(),
+        data: text.as_bytes().to_vec(),
+        ..v1::Content::default()
+    })
+}
+
+/// An effect at the bank, which knows repeats by their key for a day.
+pub(crate) fn dispatch(effect_id: &str) -> v1::Dispatch {
+    v1::Dispatch {
+        effect_id: effect_id.to_owned(),
+        slot: effect_id.to_owned(),
+        provider: "bank".to_owned(),
+        provider_key: format!("pk-{effect_id}"),
+        dedup_window: Some(v1::IdentityRetention {
+            kind: Some(v1::identity_retention::Kind::Duration(prost_types::Duration {
+                seconds: 86_400,
+                nanos: 0,
+            })),
+        }),
+        request: content("pay 12.50"),
+        ..v1::Dispatch::default()
+    }
+}
+
+pub(crate) fn committed() -> Option<v1::Verdict> {
+    Some(v1::Verdict { kind: Some(v1::verdict::Kind::Committed(v1::Committed {})) })
+}
+
+pub(crate) fn settlement(uid: &str, verdict: Option<v1::Verdict>) -> v1::EffectSettlement {
+    let effect = uid.split_once('/').map(|(_, effect)| effect.to_owned());
+    v1::EffectSettlement {
+        uid: uid.to_owned(),
+        provider: effect.as_ref().map(|_| "bank".to_owned()).unwrap_or_default(),
+        provider_key: effect.map(|effect| format!("pk-{effect}")).unwrap_or_default(),
+        verdict,
+        evidence: content("receipt 7"),
+    }
 }
 
 /// What the HTTP listener of a node answers: status line and body.

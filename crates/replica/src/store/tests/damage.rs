@@ -40,11 +40,11 @@ async fn another_format_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), Storage::Memory(disk.clone())).unwrap();
     let mut batch = Batch::default();
-    batch.put(Table::Meta, meta::FORMAT.to_vec(), 2u32.to_be_bytes().to_vec());
+    batch.put(Table::Meta, meta::FORMAT.to_vec(), 3u32.to_be_bytes().to_vec());
     store.log.engine().write(batch, Durability::Synced).unwrap();
     store.close().await;
     let error = open(dir.path(), Storage::Memory(disk)).err().unwrap().to_string();
-    assert!(error.contains("holds data format 2, and this program reads only format 1"), "{error}");
+    assert!(error.contains("holds data format 3, and this program reads only format 2"), "{error}");
     assert!(error.contains("start a newer version"), "{error}");
 }
 

@@ -25,17 +25,20 @@ fn run_on_all(path: &Path) {
 struct Runner {
     engine: Box<dyn Engine>,
     batch: Batch,
+    table: Table,
 }
 
 impl Runner {
     fn new(engine: Box<dyn Engine>) -> Self {
-        Self { engine, batch: Batch::default() }
+        Self { engine, batch: Batch::default(), table: Table::Records }
     }
 }
 
-/// The commands that a script may use. All rows are in one table.
+/// The commands that a script may use.
 #[derive(goldenscript::Command)]
 enum Line {
+    /// Says which table the following commands mean. At first it is `records`.
+    Table(String),
     /// Puts a row into the present batch.
     Put { key: String, value: String },
     /// Deletes a row in the present batch.
@@ -69,8 +72,12 @@ impl goldenscript::Runner for Runner {
         line: &Line,
         _context: &goldenscript::Context,
     ) -> Result<String, Box<dyn Error>> {
-        let table = Table::Records;
+        let table = self.table;
         match line {
+            Line::Table(name) => {
+                let named = Table::STATE.iter().find(|table| table.name() == name);
+                self.table = *named.ok_or_else(|| format!("there is no table {name}"))?;
+            }
             Line::Put { key, value } => {
                 self.batch.put(table, key.clone().into(), value.clone().into());
             }

@@ -3,8 +3,13 @@
 mod damage;
 mod engine_scripts;
 mod formats;
+mod former;
+#[cfg(feature = "rocksdb")]
+mod former_folder;
 mod overlay;
+mod pages;
 mod power_cut;
+mod random;
 mod suite;
 
 use std::path::Path;
@@ -30,11 +35,15 @@ pub(super) struct Open {
 }
 
 pub(super) fn open(dir: &Path, storage: Storage) -> Result<Open, StoreError> {
-    let disk = Arc::new(Disk::open(dir, storage, CLUSTER, 1).expect("the folder is free"));
+    open_as(dir, storage, CLUSTER)
+}
+
+pub(super) fn open_as(dir: &Path, storage: Storage, cluster: &str) -> Result<Open, StoreError> {
+    let disk = Arc::new(Disk::open(dir, storage, cluster, 1).expect("the folder is free"));
     let log_disk = disk.open_log()?;
     let log_path = log_disk.engine.path().to_path_buf();
     let log = LogStore::open(log_disk)?;
-    let (state_machine, machine) = machine::open(disk, &log, &log_path, CLUSTER)?;
+    let (state_machine, machine) = machine::open(disk, &log, &log_path, cluster)?;
     Ok(Open { log, state_machine, machine })
 }
 

@@ -55,6 +55,7 @@ async fn acknowledged_entries_survive() {
     }
 }
 
+/// Reported elsewhere: case 65.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_state_never_gets_ahead_of_the_log() {
     let disk = MemoryDisk::default();
