@@ -22,6 +22,7 @@ use tonic_types::StatusExt as _;
 use crate::call::Call;
 use crate::metrics::{ForwardEnd, Metrics};
 use crate::status::{DOMAIN, Failure, LeaderHint};
+use crate::transport::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES};
 
 /// How long a connection to the leader may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -106,7 +107,8 @@ impl Forwarder {
                 let channel = Endpoint::from_shared(leader.endpoint.clone())?
                     .connect_timeout(CONNECT_TIMEOUT)
                     .tcp_nodelay(true)
-                    .http2_adaptive_window(true)
+                    .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                    .initial_stream_window_size(STREAM_WINDOW_BYTES)
                     .http2_keep_alive_interval(KEEP_ALIVE)
                     .keep_alive_timeout(KEEP_ALIVE)
                     .connect()
@@ -139,22 +141,6 @@ fn sort<R>(leader: &LeaderHint, status: Status) -> (ForwardEnd, Result<Response<
     let answered = status.get_details_error_info().is_some_and(|info| info.domain == DOMAIN);
     if answered {
         return (ForwardEnd::Answered, Err(status));
-    }
-    {
-        let mut c: Option<&dyn std::error::Error> = status.source();
-        let mut t = String::new();
-        while let Some(e) = c {
-            t.push_str(&format!(" <- {e} [{e:?}]"));
-            c = e.source();
-        }
-        std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open("/tmp/fwd.txt")
-            .and_then(|mut f| {
-                std::io::Write::write_all(&mut f, format!("{status:?} {t}\n").as_bytes())
-            })
-            .ok();
     }
     tracing::debug!(leader = leader.endpoint, %status, "a forwarded call has no answer");
     if never_connected(&status) {

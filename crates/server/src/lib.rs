@@ -32,6 +32,7 @@ mod status;
 mod sweeper;
 mod tally;
 pub mod telemetry;
+mod transport;
 mod undecodable;
 mod version;
 mod waiting;

@@ -34,6 +34,7 @@ use crate::proposer::Proposer;
 use crate::rate::RateLimiter;
 use crate::service::{Claims, ClusterInfo, Records, Tenants};
 use crate::sightings::{self, Sightings};
+use crate::transport::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, STREAMS_MAX};
 use crate::waiting::Waiters;
 use crate::watching::Watchers;
 use crate::{readiness, sampler, sweeper, undecodable, web};
@@ -46,8 +47,6 @@ const TRANSFER_TIMEOUT: Duration = Duration::from_secs(3);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often an idle connection of a client is tried.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// Calls under way at once on one connection.
-const STREAMS_MAX: u32 = 4096;
 /// How often what the health service says is brought up to date.
 const HEALTH_EVERY: Duration = Duration::from_millis(500);
 
@@ -243,7 +242,8 @@ fn router(node: &Arc<Node>) -> Result<(HealthReporter, Router<Layered>), StartEr
     let explain: fn(Response) -> Response = undecodable::explain;
     let router = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .http2_adaptive_window(Some(true))
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .max_concurrent_streams(STREAMS_MAX)
         .layer(MapResponseLayer::new(explain))
         .add_service(

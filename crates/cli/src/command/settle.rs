@@ -36,10 +36,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     verdict: Verdict,
     /// With --refused: the provider's HTTP status
-    #[arg(long, requires = "refused")]
+    #[arg(long, requires = "refused", conflicts_with_all = ["committed", "not_found"])]
     status: Option<u32>,
     /// With --not-found: a store time from before the provider was asked
-    #[arg(long, value_parser = spec::as_of, requires = "not_found", value_name = "RFC3339")]
+    #[arg(
+        long,
+        value_parser = spec::as_of,
+        requires = "not_found",
+        conflicts_with_all = ["committed", "refused"],
+        value_name = "RFC3339"
+    )]
     as_of: Option<AsOf>,
     #[command(flatten)]
     evidence: EvidenceArgs,

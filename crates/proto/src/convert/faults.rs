@@ -86,7 +86,6 @@ impl Faults {
     }
 
     /// A value that an empty text stands for the absence of; none only if it is wrong.
-    #[expect(clippy::option_option, reason = "the outer one says whether it is sound")]
     pub(super) fn optional<T>(
         &mut self,
         text: String,

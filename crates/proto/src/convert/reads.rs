@@ -109,7 +109,6 @@ pub fn read_list_records(request: v1::ListRecordsRequest) -> Result<ListRecords,
     faults.finish(built)
 }
 
-#[expect(clippy::option_option, reason = "the outer one says whether it is sound")]
 fn page_token(faults: &mut Faults, token: String) -> Option<Option<IdempotencyKey>> {
     if token.is_empty() {
         return Some(None);

@@ -125,6 +125,7 @@ fn without<'a>(text: &'a str, prefix: &str) -> &'a str {
 struct Inputs(BTreeMap<String, String>);
 
 impl Inputs {
+    #[expect(clippy::needless_pass_by_value, reason = "numbers are given by value")]
     fn put(&mut self, name: &str, value: impl ToString) {
         self.0.insert(name.to_owned(), value.to_string());
     }

@@ -51,7 +51,10 @@ impl Model {
             EffectName::Work(epoch) => {
                 let at = it.grants.iter().position(|grant| grant.epoch == *epoch);
                 let heard = |at: &usize| {
-                    it.has_work(&it.grants[*at]) && it.remembers(*at) && *epoch > it.rebound_after
+                    let grant = &it.grants[*at];
+                    let written = grant.opened.is_some() || grant.findings.settled();
+                    let remembered = it.has_work(grant) && it.remembers(*at);
+                    (written || remembered) && *epoch > it.rebound_after
                 };
                 at.filter(heard).map(Item::Work)
             }

@@ -56,7 +56,7 @@ fn mood(random: &mut Random) -> Mood {
         recover: random.pick(&[20, 60, 90]),
         effects: random.pick(&[0, 5, 16]),
         settles: random.pick(&[0, 5, 16]),
-        operators: random.pick(&[0, 2, 9]),
+        operators: random.pick(&[0, 3, 12]),
         policies: random.pick(&[0, 1, 3]),
         deletes: random.pick(&[0, 0, 0, 2]),
         reserves: random.pick(&[0, 1, 4]),
@@ -326,7 +326,7 @@ fn operation(random: &mut Random, key: u8) -> Operation {
         limit: random.pick(&[1, 2, 100]),
     };
     random.weighted(&[
-        (9, resolve),
+        (14, resolve),
         (3, Operation::Revoke { key, back }),
         (3, Operation::Purge { key, back: u8::from(back > 1) }),
         (1, extend),

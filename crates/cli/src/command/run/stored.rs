@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(stored.code, code);
             assert_eq!(stored.stdout.as_deref(), Some(&b"transfer \xff tx_1\n"[..]));
             let dropped = Stored::read(&kept(&completion, true));
-            assert_eq!((dropped.code, dropped.stdout, dropped.length), (code, None, 15));
+            assert_eq!((dropped.code, dropped.stdout, dropped.length), (code, None, 16));
         }
         let silent = completion(3, Captured::default());
         assert_eq!(Stored::read(&kept(&silent, true)).stdout, Some(Vec::new()));
