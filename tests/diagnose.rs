@@ -148,20 +148,20 @@ impl Shop<'_> {
 
     /// Claims and completes, as any worker would.
     async fn work(&self, key: &str, request: &str, by: Handled<'_>) -> Outcome<()> {
-        match self.claim(key, request, by).await? {
-            ClaimOutcome::Acquired(claim) => {
-                claim.complete("text/plain", b"done").await?;
-                Ok(())
-            }
-            other => Err(format!("{key} was to be acquired: {other:?}").into()),
-        }
+        let answer = self.claim(key, request, by).await?;
+        let ClaimOutcome::Acquired(claim) = answer else {
+            return Err(format!("{key} was to be acquired: {answer:?}").into());
+        };
+        claim.complete("text/plain", b"done").await?;
+        Ok(())
     }
 
     async fn replayed(&self, key: &str, by: Handled<'_>) -> Outcome<()> {
-        match self.claim(key, key, by).await? {
-            ClaimOutcome::Replay(_) => Ok(()),
-            other => Err(format!("{key} was to be replayed: {other:?}").into()),
+        let answer = self.claim(key, key, by).await?;
+        if matches!(answer, ClaimOutcome::Replay(_)) {
+            return Ok(());
         }
+        Err(format!("{key} was to be replayed: {answer:?}").into())
     }
 
     /// The handler loses the answer of its own last step and runs from the top again.

@@ -79,7 +79,7 @@ fn judge(report: &Value) {
     assert_eq!(report["passed"], true, "{report:#}");
     let scenarios = report["scenarios"].as_array().expect("scenarios");
     assert_eq!(scenarios.len(), SCENARIOS);
-    let number = |row: &Value, name: &str| row[name].as_u64().unwrap_or_else(|| panic!("{row:#}"));
+    let number = |row: &Value, name: &str| row[name].as_u64().expect("a number");
     for row in scenarios {
         let (intents, effects) = (number(row, "intents"), number(row, "providerEffects"));
         assert!(intents > 0 && effects <= intents, "{row:#}");
@@ -92,9 +92,8 @@ fn judge(report: &Value) {
             "without effect, neither refused nor listed: {row:#}"
         );
     }
-    let named = |name: &str| {
-        scenarios.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}"))
-    };
+    let named =
+        |name: &str| scenarios.iter().find(|row| row["name"] == name).expect("the scenario");
     assert_eq!(number(named("nobody-can-tell"), "unresolved"), 3);
     assert_eq!(number(named("two-requests-one-key"), "refused"), 3);
     assert!(number(named("crash-after-effect"), "dispatchAttempts") >= 6);

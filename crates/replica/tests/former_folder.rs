@@ -2,7 +2,7 @@
 //! and goes on from there.
 
 #![cfg(feature = "rocksdb")]
-#![expect(clippy::unwrap_used, reason = "a test ends where it finds something else")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test ends where it finds something else")]
 
 use std::net::SocketAddr;
 use std::path::Path;

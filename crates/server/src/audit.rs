@@ -107,3 +107,106 @@ impl Entry {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use firstclaim_core::command::{
+        Admission, DeleteNamespace, DeleteTenant, ExtendExisting, Purge, Reserve, Revoke,
+    };
+    use firstclaim_core::name::Principal;
+    use firstclaim_core::{Epoch, FingerprintSet, Labels, NamespaceName, TenantName};
+
+    use super::*;
+
+    fn record() -> RecordRef {
+        RecordRef {
+            tenant: TenantName::parse("acme").expect("a name"),
+            namespace: NamespaceName::parse("payouts").expect("a name"),
+            key: "secret-key".to_owned().try_into().expect("a key"),
+        }
+    }
+
+    fn ann() -> Principal {
+        Principal::parse("ann").expect("a principal")
+    }
+
+    fn reserve(admit: Option<Admission>) -> Command {
+        Command::Reserve(Reserve {
+            record: record(),
+            fingerprints: FingerprintSet::default(),
+            intent_time: None,
+            labels: Labels::default(),
+            allow_duplicate_intent: false,
+            admit,
+        })
+    }
+
+    #[test]
+    fn decisions_of_people_are_told_with_who_and_why_and_never_with_a_key() {
+        let reason = || "asked to".to_owned();
+        let (tenant, namespace) = (record().tenant, record().namespace);
+        let commands = [
+            (
+                "revoke",
+                Command::Revoke(Revoke {
+                    record: record(),
+                    epoch: Epoch(7),
+                    reason: reason(),
+                    principal: ann(),
+                }),
+            ),
+            (
+                "purge",
+                Command::Purge(Purge {
+                    record: record(),
+                    expected_epoch: Epoch(7),
+                    reason: reason(),
+                    principal: ann(),
+                }),
+            ),
+            ("admit", reserve(Some(Admission { principal: ann(), reason: reason() }))),
+            (
+                "extend_existing",
+                Command::ExtendExisting(ExtendExisting {
+                    tenant: tenant.clone(),
+                    namespace: namespace.clone(),
+                    after: None,
+                    limit: 1,
+                    principal: ann(),
+                }),
+            ),
+        ];
+        for (action, command) in commands {
+            let entry = Entry::of(&command).expect("told");
+            assert_eq!((entry.action, entry.principal.as_str()), (action, "ann"));
+            assert!(!format!("{entry:?}").contains("secret-key"), "{entry:?}");
+            if action != "extend_existing" {
+                assert_eq!(entry.key_digest, key_digest(&record()));
+                assert_eq!(entry.reason, "asked to");
+            }
+        }
+        let rebound = Entry::rebound(&record(), "worker-1");
+        assert_eq!((rebound.action, rebound.principal.as_str()), ("rebound", "worker-1"));
+        assert!(!format!("{rebound:?}").contains("secret-key"), "{rebound:?}");
+    }
+
+    #[test]
+    fn only_a_forced_deletion_and_an_admission_are_told() {
+        let tenant = record().tenant;
+        let delete = |force| {
+            let (tenant, expected) = (tenant.clone(), None);
+            Entry::of(&Command::DeleteTenant(DeleteTenant { tenant, expected, force }))
+        };
+        assert!(delete(false).is_none());
+        assert_eq!(delete(true).expect("told").action, "delete_tenant_force");
+        let forced = Command::DeleteNamespace(DeleteNamespace {
+            tenant: tenant.clone(),
+            namespace: record().namespace,
+            expected: None,
+            force: true,
+        });
+        assert_eq!(Entry::of(&forced).expect("told").action, "delete_namespace_force");
+        assert!(Entry::of(&reserve(None)).is_none());
+        assert!(Entry::of(&Command::Tick).is_none());
+    }
+}

@@ -28,7 +28,7 @@ impl Shell {
     pub(crate) async fn start() -> Self {
         let options = DevOptions { ports: Ports::Free, ..DevOptions::default() };
         let cluster = DevCluster::start(&options).await.unwrap();
-        drop(cluster.wait_ready().await.unwrap());
+        let _ = cluster.wait_ready().await.unwrap();
         let shell = Self { endpoints: cluster.endpoints().join(","), cluster };
         shell.ok(&["tenant", "create"]).await;
         shell.ok(&["namespace", "create"]).await;
@@ -114,11 +114,13 @@ pub(crate) fn text(value: &Value) -> String {
 
 /// Asks again until it is so, for a bounded time.
 pub(crate) async fn eventually(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let mut came = false;
     for _ in 0..100 {
-        if so().await {
-            return;
+        came = so().await;
+        if came {
+            break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("never came: {what}");
+    assert!(came, "never came: {what}");
 }

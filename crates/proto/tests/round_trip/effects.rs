@@ -65,10 +65,8 @@ proptest! {
         let wire = settle::response(&Answer::Settled(Box::new(settled)), store_time);
         let read = settle::read_response(sent(&wire.expect("a settlement"))).expect("an answer");
         // A lapsed record that leaves something open is unresolved for everybody.
-        let state = match state {
-            Logical::Lapsed if !open.is_empty() => Logical::Unresolved,
-            state => state,
-        };
+        let unresolved = state == Logical::Lapsed && !open.is_empty();
+        let state = if unresolved { Logical::Unresolved } else { state };
         let expected = SettleAnswer {
             settlement: findings.settlement, repeated: flags.1, conflict: flags.0, state, mode, open,
             completed_record: flags.2, store_time,

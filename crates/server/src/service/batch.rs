@@ -22,6 +22,12 @@ struct Item<T> {
     asked: T,
 }
 
+/// A claim that the log has to decide, with the limit of its namespace.
+type OpenClaim = Item<(Claim, Option<Limit>)>;
+
+/// What is kept of an item for its answer, and how it becomes a command.
+type Asking<T, K> = (fn(&T) -> K, fn(T) -> Command);
+
 /// What is known of each item so far.
 type Answers<R> = Vec<Option<Result<R, v1::Failure>>>;
 
@@ -37,7 +43,7 @@ pub(super) async fn claims(
     let kept = (!leads).then(|| message.clone());
     let items = batch::read_claims(message, &call.region(&node.region))?;
     let mut answers: Answers<v1::ClaimResponse> = Vec::new();
-    let mut open: Vec<Item<(Claim, Option<Limit>)>> = Vec::new();
+    let mut open: Vec<OpenClaim> = Vec::new();
     for (at, item) in items.into_iter().enumerate() {
         let bytes = sizes.get(at).copied().unwrap_or_default();
         let read = item.map_err(|faults| Failure::invalid(faults.all(), Applied::No));
@@ -65,7 +71,7 @@ async fn forward_claims(
     node: &Node,
     method: Method,
     call: &Call,
-    (message, open): (v1::ClaimBatchRequest, &[Item<(Claim, Option<Limit>)>]),
+    (message, open): (v1::ClaimBatchRequest, &[OpenClaim]),
     answers: &mut Answers<v1::ClaimResponse>,
 ) -> Result<(), Fail> {
     use v1::claim_batch_item::Outcome;
@@ -94,7 +100,7 @@ fn pick<R, T>(requests: Vec<R>, open: &[Item<T>]) -> Vec<R> {
 async fn decide_claims(
     node: &Node,
     call: &Call,
-    open: Vec<Item<(Claim, Option<Limit>)>>,
+    open: Vec<OpenClaim>,
     answers: &mut Answers<v1::ClaimResponse>,
 ) -> Result<(), Fail> {
     let mut admitted = Vec::new();
@@ -156,7 +162,7 @@ async fn decide<T, K>(
     node: &Node,
     call: &Call,
     items: Vec<Item<T>>,
-    (told, command): (fn(&T) -> K, fn(T) -> Command),
+    (told, command): Asking<T, K>,
     mut done: impl FnMut(usize, K, Result<Outcome, Fail>),
 ) {
     let mut items = items.into_iter().peekable();

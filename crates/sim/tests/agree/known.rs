@@ -1,7 +1,7 @@
 //! Disagreements that are known and not resolved yet. A run that meets one ends there.
 
-use firstclaim_core::EffectName;
 use firstclaim_core::command::{Command, ReleaseKind};
+use firstclaim_core::{EffectName, EffectUid};
 use firstclaim_sim::{Observation, Refused};
 
 use super::run::Answered;
@@ -17,13 +17,17 @@ pub(crate) fn known(answered: &Answered) -> Option<&'static str> {
         return (hindered && released)
             .then_some("own lapsed work hinders RETRY once anything was settled");
     }
-    if let Command::SettleEffect(it) = &answered.command
-        && let EffectName::Work(_) = it.settle.uid.name
-    {
-        let early =
-            |it: &Observation| matches!(it, Observation::Refused(Refused::NotYetProvable { .. }));
-        return (early(real) || early(expected))
-            .then_some("the deadline of settled work stays behind");
+    let of_work = |it: &Observation| {
+        matches!(
+            it,
+            Observation::Refused(Refused::NotYetProvable {
+                uid: EffectUid { name: EffectName::Work(_), .. },
+                ..
+            })
+        )
+    };
+    if of_work(real) || of_work(expected) {
+        return Some("the deadline of settled work stays where it was when it was settled");
     }
     None
 }

@@ -258,10 +258,8 @@ impl Store for State<'_> {
     ) -> Result<Vec<(u64, RecordId)>, StoreError> {
         let (from, to) = schema::changed_range(namespace, revision);
         let keys = self.merged(Table::Changed, self.marked(Table::Changed), (&from, &to), limit)?;
-        let changed = |key: &Vec<u8>| schema::changed_record(key);
-        keys.iter()
-            .map(|key| changed(key).ok_or_else(|| self.source.bad_key(Table::Changed)))
-            .collect()
+        let bad_key = || self.source.bad_key(Table::Changed);
+        keys.iter().map(|key| schema::changed_record(key).ok_or_else(bad_key)).collect()
     }
 
     fn usage(&mut self, namespace: u64) -> Result<Usage, StoreError> {

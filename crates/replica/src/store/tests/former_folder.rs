@@ -79,7 +79,7 @@ fn check_tables(open: &Open) {
         for (id, record) in &records {
             for (intent, _) in record.intents() {
                 let similar = state.similar(payouts, &intent, Timestamp(0), 100)?;
-                assert_eq!(similar, [id.clone()]);
+                assert_eq!(similar, std::slice::from_ref(id));
                 let later = record.bound_time.after(firstclaim_core::Millis(1));
                 assert_eq!(state.similar(payouts, &intent, later, 100)?, []);
                 let other = Intent { digest: vec![0; 32], ..intent };
