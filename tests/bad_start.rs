@@ -120,13 +120,13 @@ impl Trouble {
         let data = cluster.node(AT).data.clone();
         let identity = data.join("IDENTITY");
         let good = fs::read_to_string(&identity)?;
-        let old = good.replace("format 1\n", "format 0\n");
+        let old = good.replace("format 2\n", "format 0\n");
         if old == good {
-            return Err(format!("{} has no format 1: {good}", identity.display()).into());
+            return Err(format!("{} has no format 2: {good}", identity.display()).into());
         }
         fs::write(&identity, old)?;
         let folder = data.display().to_string();
-        let words = [folder.as_str(), "format 0", "reads only format 1", "migrate"];
+        let words = [folder.as_str(), "format 0", "reads only format 2", "migrate"];
         self.refused(cluster, &[], &words).await?;
         fs::write(&identity, good)?;
         self.back(cluster).await
