@@ -22,8 +22,12 @@ const SCENARIOS: usize = 17;
 /// From one node of a dev cluster to the next.
 const PORTS_APART: u16 = 10;
 
+/// Both clusters look for free ports before they take them: one at a time, or each may find the other's.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_drill_passes_on_a_dev_cluster() {
+    let _alone = ALONE.lock().await;
     let folder = tempfile::tempdir().expect("make a folder");
     let (mut process, endpoints) = dev(&folder).await.unwrap_or_else(|fault| panic!("{fault}"));
     let drilled = drill(&endpoints).await;
@@ -35,6 +39,7 @@ async fn the_drill_passes_on_a_dev_cluster() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_drill_passes_while_the_leader_is_killed() {
+    let _alone = ALONE.lock().await;
     let seed = seed::take("drill").expect("take a seed");
     let mut cluster = Cluster::start("drill").await.unwrap_or_else(|fault| panic!("{fault}"));
     let endpoints = cluster.endpoints();
