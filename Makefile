@@ -22,7 +22,9 @@ BUF := $(CARGO_TARGET_DIR)/tools/bin/buf
 # What a caller of the service needs, and what must never need RocksDB.
 SLIM := --no-default-features -p firstclaim-core -p firstclaim-proto -p firstclaim-client -p firstclaim-cli
 
-.PHONY: help setup rocksdb build demo test check slim docs tests once fix mutants bench env
+MINUTES ?= 15
+
+.PHONY: help setup rocksdb build demo test check slim docs tests once fix mutants chaos bench env
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | sed 's/\$$\$$/$$/g' | expand -t 18
@@ -74,6 +76,11 @@ fix: rocksdb ## format, apply lint suggestions, rewrite the golden outputs: read
 
 mutants: setup ## break the contract on purpose: each patch of tests/mutants must make a test fail
 	@tests/mutants/run
+
+chaos: build ## real processes under kills, stops, cut links and wrong clocks, for MINUTES=15
+	@echo "== chaos, $(MINUTES) minutes"
+	FIRSTCLAIM_CHAOS_MINUTES="$(MINUTES)" FIRSTCLAIM_BIN="$(BIN)" FIRSTCLAIM_BUF="$(BUF)" \
+	  $(CARGO) test --locked --workspace --test chaos -- --nocapture
 
 bench: build ## measure three local regions with 1, 64 and 256 callers
 	@xtask/bench "$(BIN)"

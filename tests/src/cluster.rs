@@ -1,5 +1,6 @@
 //! Three nodes of firstclaim, each a process with its own folder, ports and configuration.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -16,6 +17,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use tonic::transport::{Channel, Endpoint};
 
+use crate::links::Links;
 use crate::process::{Process, command, tail};
 use crate::{Fault, Outcome, binary, say};
 
@@ -55,6 +57,7 @@ pub struct Node {
     process: Option<Process>,
     channel: Channel,
     starts: u32,
+    environment: BTreeMap<String, String>,
 }
 
 /// Three nodes. Dropping it kills them and removes their folders.
@@ -63,6 +66,7 @@ pub struct Cluster {
     nodes: Vec<Node>,
     folder: Option<TempDir>,
     binary: PathBuf,
+    links: Option<Links>,
 }
 
 impl Cluster {
@@ -72,14 +76,36 @@ impl Cluster {
     ///
     /// When there is no binary of this tree, or no folder can be made.
     pub fn prepare(name: &str) -> Outcome<Self> {
+        let ports: Vec<Ports> = REGIONS.iter().map(|_| free_ports()).collect::<Outcome<_>>()?;
+        Self::with(name, &ports, None)
+    }
+
+    /// The same with links between the nodes that can be slowed down and cut.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::prepare`], or when a link cannot be made.
+    pub fn prepare_linked(name: &str) -> Outcome<Self> {
+        let ports: Vec<Ports> = REGIONS.iter().map(|_| free_ports()).collect::<Outcome<_>>()?;
+        let peers = (1..).zip(&ports).map(|(id, ports)| (id, ports.peer)).collect();
+        Self::with(name, &ports, Some(Links::start(&peers)?))
+    }
+
+    fn with(name: &str, ports: &[Ports], links: Option<Links>) -> Outcome<Self> {
         let binary = binary::firstclaim()?;
         let folder = tempfile::Builder::new().prefix(&format!("firstclaim-{name}-")).tempdir()?;
-        let ports: Vec<Ports> = REGIONS.iter().map(|_| free_ports()).collect::<Outcome<_>>()?;
         let mut nodes = Vec::new();
-        for (id, own) in (1..).zip(&ports) {
+        for (id, own) in (1..).zip(ports) {
             let config = folder.path().join(format!("node-{id}.toml"));
             let data = folder.path().join(format!("node-{id}"));
-            fs::write(&config, configuration(id, &data, &ports))?;
+            let seen: Vec<Ports> = (1..)
+                .zip(ports)
+                .map(|(other, ports)| {
+                    let relay = links.as_ref().and_then(|links| links.port(id, other));
+                    Ports { peer: relay.unwrap_or(ports.peer), ..*ports }
+                })
+                .collect();
+            fs::write(&config, configuration(id, &data, &seen))?;
             nodes.push(Node {
                 id,
                 ports: *own,
@@ -89,9 +115,10 @@ impl Cluster {
                 process: None,
                 channel: channel(own.grpc)?,
                 starts: 0,
+                environment: BTreeMap::new(),
             });
         }
-        Ok(Self { nodes, folder: Some(folder), binary })
+        Ok(Self { nodes, folder: Some(folder), binary, links })
     }
 
     /// Starts three nodes and waits until they serve.
@@ -112,6 +139,18 @@ impl Cluster {
     #[must_use]
     pub fn binary(&self) -> &Path {
         &self.binary
+    }
+
+    /// The folder of everything that belongs to it.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_ref().map(TempDir::path)
+    }
+
+    /// The links between the nodes, if it was prepared with them.
+    #[must_use]
+    pub fn links(&self) -> Option<&Links> {
+        self.links.as_ref()
     }
 
     /// The nodes.
@@ -292,9 +331,15 @@ impl Node {
     pub fn start(&mut self, binary: &Path, arguments: &[&str]) -> Outcome<()> {
         self.starts += 1;
         let mut command = self.command(binary, arguments);
+        command.envs(&self.environment);
         let name = format!("node {}", self.id);
         self.process = Some(Process::start(&name, &mut command, &self.log())?);
         Ok(())
+    }
+
+    /// Sets the variables that its next process sees besides.
+    pub fn set_environment(&mut self, environment: BTreeMap<String, String>) {
+        self.environment = environment;
     }
 
     /// Its process.

@@ -2,6 +2,7 @@
 //!
 //! * [`binary`] finds the binary and refuses one that was built from another tree.
 //! * [`process`] runs it as a child that never outlives the test; [`cluster`] runs three of them.
+//!   [`links`] slow down and cut what they say to each other.
 //! * [`race`] lets workers at all nodes race for keys and writes down every call in a [`history`];
 //!   [`check`] says what is wrong with one. [`readback`] asks the nodes themselves, and [`verdict`]
 //!   does it all.
@@ -15,6 +16,7 @@ pub mod cli;
 pub mod cluster;
 pub mod document;
 pub mod history;
+pub mod links;
 pub mod process;
 pub mod race;
 pub mod raw;

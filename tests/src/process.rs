@@ -83,14 +83,25 @@ impl Process {
         drop(self.child.kill());
     }
 
+    /// Sends it a signal by its name, such as `STOP`.
+    ///
+    /// # Errors
+    ///
+    /// When no shell can be started, or it says that there is no such process.
+    pub fn signal(&self, name: &str) -> Outcome<()> {
+        // The shell's own `kill`: a minimal system has no other.
+        let line = format!("kill -{name} {}", self.id());
+        let status = Command::new("sh").args(["-c", &line]).status()?;
+        if status.success() { Ok(()) } else { Err(format!("{line}: {status}").into()) }
+    }
+
     /// Asks it to stop with SIGTERM and waits for its end.
     ///
     /// # Errors
     ///
     /// When it has not ended in time. It is killed then.
     pub async fn stop(&mut self, within: Duration) -> Outcome<ExitStatus> {
-        // The shell's own `kill`: a minimal system has no other.
-        Command::new("sh").args(["-c", "kill -TERM \"$0\"", &self.id().to_string()]).status()?;
+        self.signal("TERM")?;
         match self.wait(within).await {
             Some(status) => Ok(status),
             None => {

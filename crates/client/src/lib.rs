@@ -1,16 +1,28 @@
 //! The Rust SDK of firstclaim: ask for the right to act on an intent, act, and say how it ended.
 //!
 //! ```no_run
-//! use firstclaim_client::{ClaimRequest, Client, ClientConfig, Execution, Work, execute_once};
+//! use std::time::Duration;
+//!
+//! use firstclaim_client::{
+//!     ClaimRequest, Client, ClientConfig, EffectRequest, Execution, Sent, execute_journaled,
+//! };
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::lazy(ClientConfig::new(["127.0.0.1:4360", "127.0.0.1:4370"]))?;
 //! let request = ClaimRequest::new("acme", "payouts", "payout:847")
 //!     .fingerprint(firstclaim_client::fingerprint::sha256("payout-v1", b"847 120.00 EUR"));
-//! let executed = execute_once(&client, request, Execution::default(), |claim| async move {
-//!     match claim.safe_to_dispatch(std::time::Duration::from_secs(5)) {
-//!         Ok(()) => Work::done("application/json", br#"{"transfer":"tx_58123"}"#),
-//!         Err(not_safe) => Work::Unknown { note: not_safe.to_string() },
+//! // The payment is recorded before it is sent: whoever comes after a crash knows of it.
+//! let payment = |n: u32| {
+//!     EffectRequest::new(format!("payment-{n}"), "bank")
+//!         .provider_key(format!("payout-847-{n}"), Duration::from_secs(24 * 3600))
+//!         .request("application/json", br#"{"payout":847,"amount":"120.00 EUR"}"#)
+//! };
+//! let execution = Execution::default();
+//! let executed = execute_journaled(&client, request, execution, payment, |_claim, permit| async move {
+//!     match permit.check(Duration::from_secs(5)) {
+//!         // Send once, with `permit.provider_key()`, and report what the bank said.
+//!         Ok(()) => Sent::committed("application/json", br#"{"transfer":"tx_58123"}"#),
+//!         Err(too_late) => Sent::unknown(too_late.to_string()),
 //!     }
 //! })
 //! .await?;
@@ -24,8 +36,8 @@
 //! * [`Claim`] holds a grant, renews it, and tells when it is no longer safe to act on it.
 //! * [`Permit`] is leave to send one effect that was recorded before; [`Settlement`] says what became
 //!   of it.
-//! * [`execute_once()`] is the whole round: claim, work, complete. [`execute_journaled()`] is the
-//!   same for one recorded effect.
+//! * [`execute_journaled()`] is the whole round with one recorded effect: claim, send, complete.
+//!   [`execute_once()`] is the same for work that leaves nothing behind at others.
 //! * [`Error`] says why, and whether the call can still take effect.
 
 mod batch;

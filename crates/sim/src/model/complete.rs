@@ -259,13 +259,16 @@ impl Model {
                     self.row("6 stale Complete: carried settlements");
                 }
             }
-            evidence_kept = self.keep_report(life, complete);
             if complete.disposition == Disposition::Succeeded {
                 self.settle_own_work(life, complete);
             } else {
                 self.row("6 stale Complete(FAILED)");
             }
+            // A success that completed the record is the completion; what is kept besides is less.
+            let by_own_word = complete.disposition == Disposition::Succeeded
+                && self.completed_by_evidence_of(life, holder.epoch, &complete.result.digest);
             self.complete_by_carried_work(life, complete);
+            evidence_kept = by_own_word || self.keep_report(life, complete);
         } else {
             self.row("6 stale");
         }

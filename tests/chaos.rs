@@ -1,0 +1,270 @@
+//! Real processes under real faults, one after another and in pairs, while clients at all nodes race for
+//! the same keys: killed, stopped, restarted, all at once, with a wall clock that is off, cut off in one
+//! direction or both, slowed down. No key is claimed first twice, nothing that was acknowledged is lost,
+//! and in the end all nodes have one state.
+//!
+//! `FIRSTCLAIM_CHAOS_MINUTES` sets how long; the default is a short run.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use firstclaim_tests::cluster::Cluster;
+use firstclaim_tests::race::{self, Race};
+use firstclaim_tests::{Outcome, say, seed, verdict};
+use rand::Rng as _;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use tokio::time::{Instant, sleep};
+
+/// The run that belongs to every test run.
+const SHORT: Duration = Duration::from_secs(40);
+const MINUTES_MAX: u64 = 600;
+const LANES: u64 = 6;
+const RECOVERS_WITHIN: Duration = Duration::from_secs(40);
+/// How far a clock is off at most: less than the leases of the race, or a healthy holder could be taken
+/// for a lapsed one by a leader that is ahead.
+const CLOCK_OFFSET_MAX: i64 = 15;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    KillLeader,
+    KillAny,
+    KillAll,
+    StopLeader,
+    StopAny,
+    Restart,
+    ClockOff,
+    CutPair,
+    CutOneWay,
+    CutOff,
+    Deaf,
+    Mute,
+    Slow,
+}
+
+const FAULTS: [Fault; 13] = [
+    Fault::KillLeader,
+    Fault::KillAny,
+    Fault::KillAll,
+    Fault::StopLeader,
+    Fault::StopAny,
+    Fault::Restart,
+    Fault::ClockOff,
+    Fault::CutPair,
+    Fault::CutOneWay,
+    Fault::CutOff,
+    Fault::Deaf,
+    Fault::Mute,
+    Fault::Slow,
+];
+
+/// Faults of the network, which may last while a process goes down.
+const LINK_FAULTS: [Fault; 6] =
+    [Fault::CutPair, Fault::CutOneWay, Fault::CutOff, Fault::Deaf, Fault::Mute, Fault::Slow];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_fault_of_processes_clocks_or_links_yields_two_first_claims() {
+    let seed = seed::take("chaos").expect("take a seed");
+    let length = length().expect("FIRSTCLAIM_CHAOS_MINUTES is a number of minutes");
+    let mut cluster = Cluster::prepare_linked("chaos").unwrap_or_else(|fault| panic!("{fault}"));
+    let (raced, done) = match story(&mut cluster, seed, length).await {
+        Ok(told) => told,
+        Err(fault) => panic!("{}", cluster.explain(&fault)),
+    };
+    assert!(raced >= 100, "only {raced} keys were raced for");
+    assert!(done >= 3, "only {done} faults");
+}
+
+fn length() -> Outcome<Duration> {
+    match env::var("FIRSTCLAIM_CHAOS_MINUTES") {
+        Ok(text) => Ok(Duration::from_secs(60 * text.parse::<u64>()?.min(MINUTES_MAX))),
+        Err(_) => Ok(SHORT),
+    }
+}
+
+async fn story(cluster: &mut Cluster, seed: u64, length: Duration) -> Outcome<(usize, u64)> {
+    for at in 0..cluster.nodes().len() {
+        cluster.start_node(at)?;
+    }
+    cluster.wait_ready().await?;
+    race::set_up(cluster).await?;
+    let race = Race::start(cluster, seed, LANES);
+    let mut chaos = Chaos {
+        chance: seed::chance(seed, 0),
+        clock: clock_offset(cluster)?,
+        done: BTreeMap::new(),
+    };
+    let start = Instant::now();
+    race.progress(20, RECOVERS_WITHIN).await?;
+    while start.elapsed() < length {
+        chaos.strike(cluster).await?;
+        race.progress(15, RECOVERS_WITHIN).await?;
+    }
+    let done: u64 = chaos.done.values().sum();
+    say(&format!("chaos: {done} faults in {} s: {:?}", start.elapsed().as_secs(), chaos.done));
+    let raced = verdict::judge("chaos", cluster, race).await?;
+    Ok((raced, done))
+}
+
+/// Compiles what shows a process another wall clock.
+fn clock_offset(cluster: &Cluster) -> Outcome<PathBuf> {
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("clock_offset.c");
+    let library = cluster.folder().ok_or("the cluster has no folder")?.join("clock_offset.so");
+    let status = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status()?;
+    if status.success() { Ok(library) } else { Err(format!("cc: {status}").into()) }
+}
+
+struct Chaos {
+    chance: StdRng,
+    clock: PathBuf,
+    done: BTreeMap<Fault, u64>,
+}
+
+impl Chaos {
+    /// One fault, or one of the network and one of a process together; healed at the end.
+    async fn strike(&mut self, cluster: &mut Cluster) -> Outcome<()> {
+        if self.chance.random_bool(0.25) {
+            let link = *LINK_FAULTS.choose(&mut self.chance).ok_or("no faults")?;
+            let process = *[Fault::KillLeader, Fault::StopAny, Fault::Restart]
+                .choose(&mut self.chance)
+                .ok_or("no faults")?;
+            self.links(cluster, link).await?;
+            self.process(cluster, process).await?;
+            self.pause(500, 3_000).await;
+        } else {
+            let fault = *FAULTS.choose(&mut self.chance).ok_or("no faults")?;
+            if LINK_FAULTS.contains(&fault) {
+                self.links(cluster, fault).await?;
+                self.pause(500, 6_000).await;
+            } else {
+                self.process(cluster, fault).await?;
+            }
+        }
+        if let Some(links) = cluster.links() {
+            links.heal();
+        }
+        cluster.wait_ready().await
+    }
+
+    fn note(&mut self, fault: Fault, what: &str) {
+        *self.done.entry(fault).or_default() += 1;
+        say(&format!("chaos: {fault:?} {what}"));
+    }
+
+    async fn links(&mut self, cluster: &Cluster, fault: Fault) -> Outcome<()> {
+        // The leader half of the time: that is where it hurts.
+        let ids: Vec<u64> = cluster.nodes().iter().map(|node| node.id).collect();
+        let id = if self.chance.random_bool(0.5) {
+            cluster.node(cluster.leader().await?).id
+        } else {
+            *ids.choose(&mut self.chance).ok_or("no nodes")?
+        };
+        let others: Vec<u64> = ids.into_iter().filter(|other| *other != id).collect();
+        let other = *others.choose(&mut self.chance).ok_or("no other node")?;
+        let links = cluster.links().ok_or("no links")?;
+        let what = match fault {
+            Fault::CutPair => {
+                links.cut(id, other, true);
+                links.cut(other, id, true);
+                format!("{id} and {other}")
+            }
+            Fault::CutOneWay => {
+                links.cut(id, other, true);
+                format!("{id} to {other}")
+            }
+            Fault::CutOff => {
+                for other in others {
+                    links.cut(id, other, true);
+                    links.cut(other, id, true);
+                }
+                format!("{id}")
+            }
+            Fault::Deaf => {
+                for other in others {
+                    links.cut(other, id, true);
+                }
+                format!("{id}")
+            }
+            Fault::Mute => {
+                for other in others {
+                    links.cut(id, other, true);
+                }
+                format!("{id}")
+            }
+            _ => {
+                let delay = Duration::from_millis(self.chance.random_range(5..250));
+                for (from, to) in links.all().filter(|(from, to)| *from == id || *to == id) {
+                    links.delay(from, to, delay);
+                }
+                format!("{id} by {} ms", delay.as_millis())
+            }
+        };
+        self.note(fault, &what);
+        Ok(())
+    }
+
+    async fn process(&mut self, cluster: &mut Cluster, fault: Fault) -> Outcome<()> {
+        let of_the_leader = matches!(fault, Fault::KillLeader | Fault::StopLeader);
+        let at = if of_the_leader {
+            // There may be none while links are cut.
+            cluster.leader().await.unwrap_or(0)
+        } else {
+            self.chance.random_range(0..cluster.nodes().len())
+        };
+        let id = cluster.node(at).id;
+        match fault {
+            Fault::KillLeader | Fault::KillAny => {
+                self.note(fault, &format!("{id}"));
+                cluster.node_mut(at).kill();
+                self.pause(0, 3_000).await;
+                cluster.start_node(at)
+            }
+            Fault::KillAll => {
+                self.note(fault, "");
+                cluster.kill_all();
+                self.pause(0, 1_500).await;
+                for at in 0..cluster.nodes().len() {
+                    cluster.start_node(at)?;
+                }
+                Ok(())
+            }
+            Fault::StopLeader | Fault::StopAny => {
+                let process = cluster.node_mut(at).process().ok_or("it does not run")?;
+                process.signal("STOP")?;
+                let ms = *[50, 400, 1_500, 6_000].choose(&mut self.chance).ok_or("no times")?;
+                self.note(fault, &format!("{id} for {ms} ms"));
+                sleep(Duration::from_millis(ms)).await;
+                cluster.node_mut(at).process().ok_or("it does not run")?.signal("CONT")
+            }
+            Fault::Restart => {
+                self.note(fault, &format!("{id}"));
+                cluster.node_mut(at).stop().await?;
+                self.pause(0, 1_000).await;
+                cluster.start_node(at)
+            }
+            _ => {
+                let offset = self.chance.random_range(-CLOCK_OFFSET_MAX..=CLOCK_OFFSET_MAX);
+                self.note(fault, &format!("{id} by {offset} s"));
+                let environment = [
+                    ("LD_PRELOAD".to_owned(), self.clock.display().to_string()),
+                    ("CLOCK_OFFSET_SECONDS".to_owned(), offset.to_string()),
+                ];
+                cluster.node_mut(at).set_environment(BTreeMap::from(environment));
+                cluster.node_mut(at).kill();
+                cluster.start_node(at)
+            }
+        }
+    }
+
+    async fn pause(&mut self, from_ms: u64, to_ms: u64) {
+        sleep(Duration::from_millis(self.chance.random_range(from_ms..=to_ms))).await;
+    }
+}
