@@ -83,7 +83,14 @@ impl<S: Store> Step<'_, S> {
                 self.record(&it.record, |context, prior| decide::revoke(context, prior, it))
             }
             Command::Purge(it) => {
-                self.record(&it.record, |context, prior| decide::purge(context, prior, it))
+                let purge = |context: &mut Context<'_>, prior: Option<&Record>| {
+                    decide::purge(context, prior, it)
+                };
+                let decided = self.record(&it.record, purge)?;
+                if decided.is_ok() {
+                    self.purge_history(&it.record)?;
+                }
+                Ok(decided)
             }
             Command::ExtendExisting(it) => {
                 decide::extend_existing(self.store, self.cluster, it, self.revision)
@@ -119,6 +126,18 @@ impl<S: Store> Step<'_, S> {
         decide: impl FnOnce(&mut Context<'_>, Option<&Record>) -> Decision,
     ) -> Applied<S::Error> {
         self.on_record(record, Some(fingerprints), decide)
+    }
+
+    /// Drops what callers said about attempts that were not granted.
+    fn purge_history(&mut self, record: &RecordRef) -> Result<(), S::Error> {
+        let slot = self.store.namespace(&record.tenant, &record.namespace)?;
+        let Some(Slot::Live(namespace)) = slot else { return Ok(()) };
+        let id = RecordId { namespace: namespace.id, key: record.key.clone() };
+        if let Some(mut history) = self.store.history(&id)? {
+            history.purge();
+            self.store.put_history(&id, history)?;
+        }
+        Ok(())
     }
 
     /// Loads what a record command needs, lets it decide, and writes what it changed.

@@ -94,12 +94,16 @@ fn store(context: &Context<'_>, record: &Record, complete: &Complete) -> Decisio
         let evidence_kept = false;
         return Decision::refuse(Refusal::EvidenceConflict { uid, evidence_kept });
     }
-    if let Err(refusal) = carry(context, &mut next, complete) {
-        return Decision::kept(context, record, next, Err(refusal));
-    }
-    let open = hindrances(&next, complete);
-    if !open.is_empty() {
-        let refusal = Refusal::UnsettledEffects { life: record.life, open };
+    let carried = carry(context, &mut next, complete).and_then(|()| {
+        let open = hindrances(&next, complete);
+        if open.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::UnsettledEffects { life: record.life, open })
+        }
+    });
+    if let Err(refusal) = carried {
+        settle::complete_by_told_work(context, &mut next);
         return Decision::kept(context, record, next, Err(refusal));
     }
     let owner = grant.owner.clone();

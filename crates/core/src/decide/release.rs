@@ -60,13 +60,17 @@ fn unknown(context: &Context<'_>, record: &Record, note: &str) -> Decision {
 
 /// Nothing happened. The holder's own work does not hinder, unless it was called unknown before.
 fn retry(context: &Context<'_>, record: &Record, retry_after: Millis) -> Decision {
-    let noted = Journal { works: record.works.clone(), effects: record.effects.clone() }.open();
+    let mut next = record.clone();
+    if record.state == State::Claimed {
+        // All that can be open of its own is a lapse that somebody's settlement wrote down.
+        next.works.retain(|work| work.epoch != record.epoch || !work.findings.open());
+    }
+    let noted = Journal { works: next.works.clone(), effects: next.effects.clone() }.open();
     if !noted.is_empty() {
         return unsettled(record, noted);
     }
     let now = context.now();
     let not_before = now.after(retry_after);
-    let mut next = record.clone();
     // Never forgotten before it may be tried again: that would be a first claim too early.
     let expiry = context.policy.identity_retention.from(now).max(Expiry::At(not_before));
     next.state = State::Retryable { not_before, identity_expire_time: expiry };

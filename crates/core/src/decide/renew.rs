@@ -1,7 +1,7 @@
 //! Renew: makes the lease of a live claim longer.
 
 use crate::command::Renew;
-use crate::decide::{Context, Decision, stale};
+use crate::decide::{Context, Decision, inherited, stale};
 use crate::invalid::Invalid;
 use crate::limits;
 use crate::outcome::{Answer, Refusal, Renewed};
@@ -52,11 +52,9 @@ fn extend(context: &Context<'_>, record: &Record, renew: &Renew) -> Decision {
     // Never earlier than before, grace included.
     grant.lease_expire_time = before.max(now.after(lease));
     grant.lease_written_time = now;
-    let answer = Answer::Renewed(Renewed {
-        epoch: grant.epoch,
-        mode: grant.mode,
-        lease_expire_time: grant.lease_expire_time,
-    });
+    let (epoch, mode, lease_expire_time) = (grant.epoch, grant.mode, grant.lease_expire_time);
     next.last_write_time = now;
+    let inherited = inherited(context, &next);
+    let answer = Answer::Renewed(Renewed { epoch, mode, lease_expire_time, inherited });
     Decision::change(next, answer)
 }

@@ -2,7 +2,7 @@
 //! known can be told by whoever knows it.
 
 use crate::command::{Settle, SettleEffect};
-use crate::decide::{Context, Decision, complete, rise};
+use crate::decide::{Context, Decision, complete, inherited, rise};
 use crate::effect::{
     Content, Effect, EffectName, EffectUid, Findings, Found, OpenCause, Settlement, Verdict, Work,
 };
@@ -53,6 +53,7 @@ pub fn settle_effect(
         mode: next.grant.as_ref().filter(|_| state == Logical::Live).map(|grant| grant.mode),
         open: next.open(clock),
         completed_record,
+        inherited: inherited(context, &next),
     };
     Decision::kept(context, record, next, Ok(Answer::Settled(Box::new(settled))))
 }
@@ -217,6 +218,18 @@ pub(super) fn as_evidence(result: &ResultBody) -> Content {
     }
 }
 
+/// Evidence as the result of a record that it completes.
+fn as_result(evidence: &Content) -> ResultBody {
+    ResultBody {
+        digest: evidence.digest.clone(),
+        length: evidence.length,
+        content_type: evidence.content_type.clone(),
+        reference: None,
+        bytes: evidence.bytes.clone(),
+        oversize: false,
+    }
+}
+
 fn not_found(uid: &EffectUid) -> Refusal {
     Refusal::EffectNotFound { uid: uid.clone() }
 }
@@ -332,16 +345,7 @@ fn moves(context: &mut Context<'_>, record: &mut Record, settle: &Settle, found:
         return false;
     }
     if let (EffectName::Work(epoch), true) = (&settle.uid.name, settle.verdict.committed()) {
-        let evidence = &settle.evidence;
-        let result = ResultBody {
-            digest: evidence.digest.clone(),
-            length: evidence.length,
-            content_type: evidence.content_type.clone(),
-            reference: None,
-            bytes: evidence.bytes.clone(),
-            oversize: false,
-        };
-        complete_by_work(context, record, *epoch, &result);
+        complete_by_work(context, record, *epoch, &as_result(&settle.evidence));
         return true;
     }
     let clock = &context.cluster.clock;
@@ -369,6 +373,23 @@ pub(super) fn interrupt(context: &Context<'_>, record: &mut Record) {
         record.note_own_work(&context.cluster.clock, OpenCause::Interrupted, "");
     }
     record.state = State::Unresolved { since: context.now() };
+}
+
+/// Work that a Complete told of was done, but the Complete itself was refused: the record is completed by
+/// the evidence. Otherwise nothing would be open any more, and the next claim could do the work again.
+pub(super) fn complete_by_told_work(context: &Context<'_>, record: &mut Record) {
+    if matches!(record.state, State::Completed(_)) {
+        return;
+    }
+    let done = record.works.iter().filter(|it| it.findings.committed() && !it.findings.conflict);
+    let first = done.min_by_key(|work| work.epoch);
+    let Some((epoch, settlement)) =
+        first.and_then(|work| Some((work.epoch, work.findings.settlement.as_ref()?)))
+    else {
+        return;
+    };
+    let result = as_result(&settlement.evidence);
+    complete_by_work(context, record, epoch, &result);
 }
 
 /// The work of an epoch was done, whoever holds the record now: it is completed by it.

@@ -21,7 +21,7 @@ pub(crate) const SLOTS: u8 = 2;
 /// Whether workers leave permits unused that stand beside COMMITTED work, and unbind nothing that had
 /// work before. I13 does not ask it of them, but without it I13 does not hold: COMMITTED work that a
 /// superseded Complete carries does not complete the record, and the next claim is EXECUTE.
-pub(crate) const HEEDS_WORK: bool = true;
+pub(crate) const HEEDS_WORK: bool = false;
 
 /// What a worker knows of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
