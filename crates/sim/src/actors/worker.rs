@@ -59,7 +59,7 @@ pub(crate) struct Held {
 /// A worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Worker {
-    pub(crate) intent: u8,
+    pub(crate) intent: usize,
     pub(crate) attempt: u32,
     pub(crate) held: Option<Held>,
     /// Store time of the latest answer.
@@ -70,13 +70,15 @@ pub(crate) struct Worker {
     pub(crate) asked: bool,
     /// Whether a call of its is under way: it makes one at a time.
     pub(crate) calling: bool,
+    /// How many calls it made.
+    pub(crate) calls: u32,
     /// What it found out and has not told yet.
     pub(crate) learned: Vec<(EffectUid, Verdict)>,
     pub(crate) gone: bool,
 }
 
 impl Worker {
-    pub(crate) fn new(intent: u8, attempt: u32) -> Self {
+    pub(crate) fn new(intent: usize, attempt: u32) -> Self {
         Self {
             intent,
             attempt,
@@ -85,6 +87,7 @@ impl Worker {
             seen: BTreeMap::new(),
             asked: false,
             calling: false,
+            calls: 0,
             learned: Vec::new(),
             gone: false,
         }
