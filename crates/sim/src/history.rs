@@ -11,7 +11,7 @@ use firstclaim_core::effect::{Findings, Verdict};
 use firstclaim_core::outcome::Answer;
 use firstclaim_core::policy::OnLapse;
 use firstclaim_core::record::{Epoch, Mode};
-use firstclaim_core::{EffectName, EffectUid, Outcome, RecordRef, Stamp};
+use firstclaim_core::{AttemptId, EffectName, EffectUid, Outcome, RecordRef, Stamp};
 
 use crate::checks::{Arrival, Broken, Oracles};
 use crate::judge::{record_of, Judge};
@@ -31,6 +31,8 @@ pub(crate) enum Entry {
     },
     /// An effect came about at a provider, sent under an epoch.
     Arrival { arrival: Arrival, epoch: Epoch },
+    /// A call of that attempt was answered "not applied".
+    NotApplied { record: RecordRef, attempt_id: AttemptId },
 }
 
 impl Entry {
@@ -44,6 +46,7 @@ impl Entry {
         match self {
             Self::Call { command, .. } => record_of(command),
             Self::Arrival { arrival, .. } => Some(&arrival.record),
+            Self::NotApplied { record, .. } => Some(record),
         }
     }
 
@@ -136,6 +139,11 @@ impl Replay {
                 let checked = self.judge.arrive(&arrival);
                 told(Entry::Arrival { arrival, epoch });
                 checked.map(|()| true)
+            }
+            Entry::NotApplied { record, attempt_id } => {
+                self.judge.not_applied(record.clone(), attempt_id.clone());
+                told(entry.clone());
+                Ok(true)
             }
         }
     }

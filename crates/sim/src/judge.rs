@@ -53,8 +53,8 @@ impl Judge {
     }
 
     /// See [`Checks::not_applied`].
-    pub(crate) fn not_applied(&mut self, attempt_id: AttemptId) {
-        self.checks.not_applied(attempt_id);
+    pub(crate) fn not_applied(&mut self, record: RecordRef, attempt_id: AttemptId) {
+        self.checks.not_applied(record, attempt_id);
     }
 
     pub(crate) fn end(&self) -> Checked {

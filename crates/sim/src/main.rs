@@ -28,6 +28,9 @@ fn say(text: impl std::fmt::Display) {
     println!("{text}");
 }
 
+/// Lines of a log that are shown.
+const LINES: usize = 80;
+
 /// One seed, whole.
 fn one(seed: u64, settings: Settings) -> ExitCode {
     let trace = trace(seed, settings);
@@ -84,7 +87,8 @@ fn seeds(arguments: &Arguments) -> ExitCode {
 /// A seed that breaks something, as short as it can be.
 fn show_broken(seed: u64, settings: Settings) -> ExitCode {
     if let Some(short) = shortest(seed, settings) {
-        for line in &short.lines {
+        // A log that cannot be cut down is long: its end is what matters.
+        for line in &short.lines[short.lines.len().saturating_sub(LINES)..] {
             say(line);
         }
         say(format!("BROKEN {}", short.broken));

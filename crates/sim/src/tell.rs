@@ -67,6 +67,9 @@ pub(crate) fn tell(entry: &Entry) -> String {
             arrival.uid,
             epoch.0
         ),
+        Entry::NotApplied { record, attempt_id } => {
+            format!("not applied: a call of {} about {}", attempt_id.as_str(), key(record))
+        }
     }
 }
 

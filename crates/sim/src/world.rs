@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use firstclaim_core::command::{Command, Sweep};
 use firstclaim_core::outcome::{AcquiredKind, Answer, Outcome};
 use firstclaim_core::record::{Logical, Mode};
-use firstclaim_core::{EffectUid, Record, Stamp, Timestamp};
+use firstclaim_core::{AttemptId, EffectUid, Record, Stamp, Timestamp};
 
 use crate::actors::hostile::Den;
 use crate::actors::provider::{Provider, Received, Request, Response};
@@ -301,6 +301,17 @@ impl World {
         checked?;
         self.notice(command, &outcome);
         Ok(outcome)
+    }
+
+    /// A call never reaches the log, and its caller is told so.
+    pub(crate) fn refuse_early(&mut self, intent: usize, attempt_id: AttemptId) {
+        self.hit(Marker::NotApplied);
+        let record = self.intents[intent].record.clone();
+        if let Some(history) = &mut self.history {
+            let (record, attempt_id) = (record.clone(), attempt_id.clone());
+            history.push(Entry::NotApplied { record, attempt_id });
+        }
+        self.judge.not_applied(record, attempt_id);
     }
 
     /// Counts what an answer shows.

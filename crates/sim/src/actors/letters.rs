@@ -22,7 +22,7 @@ impl World {
         let intent = &self.intents[intent];
         Command::Claim(Claim {
             record: intent.record.clone(),
-            attempt_id: names::attempt(&format!("a{attempt}")),
+            attempt_id: names::attempt(&format!("w{attempt}")),
             owner: names::owner(0),
             fingerprints: intent.fingerprints.clone(),
             lease: None,
@@ -92,7 +92,7 @@ impl World {
         Holder {
             record: self.intents[intent].record.clone(),
             epoch: held.epoch,
-            attempt_id: names::attempt(&format!("a{attempt}")),
+            attempt_id: names::attempt(&format!("w{attempt}")),
         }
     }
 

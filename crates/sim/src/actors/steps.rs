@@ -30,9 +30,8 @@ impl World {
             && self.strikes(Fault::NotApplied)
         {
             // "Not applied" is a promise: nobody sends this attempt again, and it must not show up.
-            self.judge.not_applied(attempt);
-            self.hit(Marker::NotApplied);
             self.workers[worker].gone = true;
+            self.refuse_early(self.workers[worker].intent, attempt);
             return;
         }
         self.workers[worker].calls += 1;

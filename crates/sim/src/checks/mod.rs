@@ -154,8 +154,8 @@ impl Checks {
     }
 
     /// A call of that attempt was answered "not applied", and will not be sent again.
-    pub(crate) fn not_applied(&mut self, attempt_id: AttemptId) {
-        self.not_applied.note(attempt_id);
+    pub(crate) fn not_applied(&mut self, record: RecordRef, attempt_id: AttemptId) {
+        self.not_applied.note(record, attempt_id);
     }
 
     /// Looks at the end.

@@ -4,28 +4,31 @@
 
 use std::collections::BTreeSet;
 
-use firstclaim_core::{Answer, AttemptId, Command, Refusal};
+use firstclaim_core::{Answer, AttemptId, Command, RecordRef, Refusal};
 
 use super::{Broken, Checked, Property, Seen};
 
 /// Attempts whose only call never reached the log.
 #[derive(Debug, Default)]
 pub(super) struct NotApplied {
-    attempts: BTreeSet<AttemptId>,
+    attempts: BTreeSet<(RecordRef, AttemptId)>,
 }
 
 impl NotApplied {
-    pub(super) fn note(&mut self, attempt_id: AttemptId) {
-        self.attempts.insert(attempt_id);
+    pub(super) fn note(&mut self, record: RecordRef, attempt_id: AttemptId) {
+        self.attempts.insert((record, attempt_id));
     }
 
     pub(super) fn check(&mut self, seen: &Seen<'_>) -> Checked {
-        if let (Ok(Answer::Acquired(_)), Some(record)) = (&seen.outcome.result, seen.after)
-            && let Some(known) =
-                record.attempts.iter().find(|known| self.attempts.contains(&known.attempt_id))
+        if let (Ok(Answer::Acquired(_)), Some(about), Some(record)) =
+            (&seen.outcome.result, seen.about, seen.after)
         {
-            let says = format!("{:?} was not applied, and is known", known.attempt_id);
-            return Err(Broken::new(Property::I9, says));
+            let mut known = record.attempts.iter().map(|known| &known.attempt_id);
+            let shows = |id: &&AttemptId| self.attempts.contains(&(about.clone(), (*id).clone()));
+            if let Some(attempt_id) = known.find(shows) {
+                let says = format!("{attempt_id:?} was not applied, and is known");
+                return Err(Broken::new(Property::I9, says));
+            }
         }
         let Err(refusal) = &seen.outcome.result else { return Ok(()) };
         // A Complete keeps the settlements that it carries, whatever becomes of it.
