@@ -98,9 +98,8 @@ fn decided(reason: Reason) -> bool {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |f: &mut fmt::Formatter<'_>, count: u64, what: &str| {
-            writeln!(f, "{count:>12}  {what}")
-        };
+        let line =
+            |f: &mut fmt::Formatter<'_>, count: u64, what: &str| writeln!(f, "{count:>12}  {what}");
         line(f, self.seeds, "seeds")?;
         line(f, self.events, "events")?;
         line(f, self.operations, "operations")?;

@@ -14,7 +14,7 @@ use firstclaim_core::record::{Epoch, Mode};
 use firstclaim_core::{AttemptId, EffectName, EffectUid, Outcome, RecordRef, Stamp};
 
 use crate::checks::{Arrival, Broken, Oracles};
-use crate::judge::{record_of, Judge};
+use crate::judge::{Judge, record_of};
 use crate::world::HONEST;
 
 /// One thing that happened.
@@ -79,11 +79,7 @@ pub(crate) enum Replayed {
 }
 
 /// Runs a log again, and gives every entry as it is now to `told`.
-pub(crate) fn replay(
-    entries: &[Entry],
-    oracles: Oracles,
-    told: &mut dyn FnMut(Entry),
-) -> Replayed {
+pub(crate) fn replay(entries: &[Entry], oracles: Oracles, told: &mut dyn FnMut(Entry)) -> Replayed {
     let mut replay = Replay {
         judge: Judge::new(oracles),
         numbers: Numbers::default(),
@@ -190,15 +186,17 @@ impl Witness {
     fn true_to(&self, command: &Command) -> bool {
         let honest = record_of(command).is_some_and(|it| it.tenant.as_str() == HONEST);
         // "It did not happen" is as true as it was: a shorter log has no other arrivals.
-        let says = |uid: &EffectUid, verdict: Verdict| {
-            !verdict.committed() || self.happened.contains(uid)
-        };
+        let says =
+            |uid: &EffectUid, verdict: Verdict| !verdict.committed() || self.happened.contains(uid);
         let settled = |it: &Settle| says(&it.uid, it.verdict);
-        let all = match command {
-            Command::SettleEffect(it) => settled(&it.settle),
-            Command::Complete(it) => it.settlements.iter().all(settled),
-            Command::Resolve(it) => it.verdicts.iter().all(|(uid, verdict)| says(uid, *verdict)),
-            _ => true,
+        let all = if let Command::SettleEffect(it) = command {
+            settled(&it.settle)
+        } else if let Command::Complete(it) = command {
+            it.settlements.iter().all(settled)
+        } else if let Command::Resolve(it) = command {
+            it.verdicts.iter().all(|(uid, verdict)| says(uid, *verdict))
+        } else {
+            true
         };
         !honest || all
     }
@@ -212,11 +210,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn learn(
-        &mut self,
-        before: (Option<Epoch>, Option<u64>),
-        now: (Option<Epoch>, Option<u64>),
-    ) {
+    fn learn(&mut self, before: (Option<Epoch>, Option<u64>), now: (Option<Epoch>, Option<u64>)) {
         if let (Some(before), Some(now)) = (before.0, now.0) {
             self.epochs.insert(before, now);
         }

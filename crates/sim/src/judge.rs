@@ -1,7 +1,7 @@
 //! One log: every command goes to what serves, and its answer to all checks.
 
 use firstclaim_core::{
-    apply, AttemptId, Command, Outcome, Record, RecordId, RecordRef, Slot, Stamp,
+    AttemptId, Command, Outcome, Record, RecordId, RecordRef, Slot, Stamp, apply,
 };
 
 use crate::checks::{Arrival, Checked, Checks, Oracles, Seen};

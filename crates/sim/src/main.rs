@@ -1,20 +1,23 @@
 //! `firstclaim-sim`: runs seeds, shows one, finds planted bugs.
 
 mod arguments;
+mod batch;
+#[cfg(feature = "planted")]
+mod planting;
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Mutex;
 
 use arguments::{Arguments, Mode};
-use firstclaim_sim::{Figures, Settings, run, shortest, trace};
+use firstclaim_sim::{Settings, shortest, trace};
 
 #[expect(clippy::print_stderr, reason = "a program says what is wrong with its arguments")]
 fn main() -> ExitCode {
     match Arguments::parse(std::env::args().skip(1)) {
-        Ok(arguments) => match arguments.mode {
+        Ok(arguments) => match &arguments.mode {
             Mode::Seeds => seeds(&arguments),
-            Mode::One(seed) => one(seed, arguments.settings),
+            Mode::One(seed) => one(*seed, arguments.settings),
+            #[cfg(feature = "planted")]
+            Mode::Planted => planting::find(&arguments),
         },
         Err(problem) => {
             eprintln!("firstclaim-sim: {problem}\n{}", arguments::USAGE);
@@ -42,41 +45,21 @@ fn one(seed: u64, settings: Settings) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Many seeds, each on one thread from beginning to end.
+/// Many seeds.
 fn seeds(arguments: &Arguments) -> ExitCode {
-    let next = AtomicU64::new(arguments.from);
-    let end = arguments.from + arguments.seeds;
-    let total = Mutex::new(Figures::default());
-    let broken = AtomicU64::new(u64::MAX);
-    let work = || {
-        let mut figures = Figures::default();
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= end || broken.load(Ordering::Relaxed) < seed {
-                break;
-            }
-            let ended = run(seed, arguments.settings);
-            if ended.broken.is_some() {
-                broken.fetch_min(seed, Ordering::Relaxed);
-            }
-            figures.merge(&ended.figures);
-        }
-        if let Ok(mut total) = total.lock() {
-            total.merge(&figures);
-        }
+    let batch = batch::Batch {
+        from: arguments.from,
+        seeds: arguments.seeds,
+        threads: arguments.threads,
+        settings: arguments.settings,
     };
-    std::thread::scope(|scope| {
-        for _ in 0..arguments.threads {
-            scope.spawn(work);
-        }
-    });
-    let seed = broken.into_inner();
-    if seed != u64::MAX {
-        return show_broken(seed, arguments.settings);
+    let done = batch.run();
+    if let Some((seed, _)) = done.broken {
+        say(show_broken(seed, arguments.settings));
+        return ExitCode::FAILURE;
     }
-    let Ok(total) = total.into_inner() else { return ExitCode::FAILURE };
-    say(&total);
-    let never = total.never();
+    say(&done.figures);
+    let never = done.figures.never();
     if arguments.seeds >= arguments::ALL_REACHED && !never.is_empty() {
         say(format!("never: {never:#?}"));
         return ExitCode::FAILURE;
@@ -85,14 +68,14 @@ fn seeds(arguments: &Arguments) -> ExitCode {
 }
 
 /// A seed that breaks something, as short as it can be.
-fn show_broken(seed: u64, settings: Settings) -> ExitCode {
+fn show_broken(seed: u64, settings: Settings) -> String {
+    let mut text = String::new();
     if let Some(short) = shortest(seed, settings) {
         // A log that cannot be cut down is long: its end is what matters.
         for line in &short.lines[short.lines.len().saturating_sub(LINES)..] {
-            say(line);
+            text += &format!("{line}\n");
         }
-        say(format!("BROKEN {}", short.broken));
+        text += &format!("BROKEN {}\n", short.broken);
     }
-    say(format!("seed {seed}: replay with `firstclaim-sim --seed {seed}`"));
-    ExitCode::FAILURE
+    text + &format!("seed {seed}: replay with `firstclaim-sim --seed {seed}`")
 }

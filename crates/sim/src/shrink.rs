@@ -1,9 +1,9 @@
 //! The shortest log that still shows what is wrong.
 
 use crate::checks::{Broken, Oracles};
-use crate::history::{replay, Entry, Replayed};
+use crate::history::{Entry, Replayed, replay};
 use crate::tell::tell;
-use crate::world::{run, Settings};
+use crate::world::{Settings, run};
 
 /// A log that shows what is wrong, and nothing else.
 #[derive(Clone, Debug)]

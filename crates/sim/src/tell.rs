@@ -8,7 +8,7 @@ use firstclaim_core::{Outcome, PolicyPatch, RecordRef};
 use crate::figures::Figures;
 use crate::history::Entry;
 use crate::show::{secs, show_answer, show_refusal};
-use crate::world::{run, Settings};
+use crate::world::{Settings, run};
 
 /// A seed as text.
 #[derive(Debug)]
@@ -160,7 +160,8 @@ fn claim(it: &Claim) -> String {
     let fingerprints: Vec<String> = schemes
         .map(|one| format!("{}{}", one.scheme().as_str(), one.digest().first().unwrap_or(&0)))
         .collect();
-    let complete = it.complete_with.as_ref().map(|with| format!(" completes {:?}", with.disposition));
+    let complete =
+        it.complete_with.as_ref().map(|with| format!(" completes {:?}", with.disposition));
     format!(
         "Claim {} attempt={} fp={} lease={:?} born={}{}{}{}",
         key(&it.record),

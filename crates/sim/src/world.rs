@@ -10,6 +10,7 @@ use firstclaim_core::outcome::{AcquiredKind, Answer, Outcome};
 use firstclaim_core::record::{Logical, Mode};
 use firstclaim_core::{AttemptId, EffectUid, Record, Stamp, Timestamp};
 
+use crate::Random;
 use crate::actors::hostile::Den;
 use crate::actors::provider::{Provider, Received, Request, Response};
 use crate::actors::queue::Intent;
@@ -18,9 +19,8 @@ use crate::checks::{Arrival, Broken, Oracles};
 use crate::faults::{Fault, Plan};
 use crate::figures::Figures;
 use crate::history::Entry;
-use crate::judge::{record_of, Judge};
+use crate::judge::{Judge, record_of};
 use crate::reach::Marker;
-use crate::Random;
 
 /// The tenant of honest workers.
 pub(crate) const HONEST: &str = "acme";
@@ -253,7 +253,7 @@ impl World {
             Event::Purge { intent } => self.purge(intent),
             Event::Operate { intent } => return self.operate(intent),
             Event::Reconcile { intent } => self.reconcile(intent),
-            Event::Reconciled { intent, uid, as_of } => self.reconciled(intent, uid, as_of),
+            Event::Reconciled { intent, uid, as_of } => self.reconciled(intent, &uid, as_of),
             Event::Hostile { den } => return self.hostile(den),
         }
         Ok(())

@@ -15,9 +15,9 @@ use firstclaim_core::{
 };
 
 use super::hostile::{Den, Toy};
+use crate::Random;
 use crate::names::{self, name};
 use crate::world::World;
-use crate::Random;
 
 /// What an effect's name stands for.
 #[derive(Clone, Debug)]
@@ -220,8 +220,7 @@ impl World {
     }
 
     fn forge_reserve(&mut self, den: usize, key: usize) -> Reserve {
-        let admission =
-            Admission { principal: names::principal(), reason: "never ran".to_owned() };
+        let admission = Admission { principal: names::principal(), reason: "never ran".to_owned() };
         Reserve {
             record: self.toy(den, key).record.clone(),
             fingerprints: fingerprints(&mut self.random),
@@ -264,8 +263,7 @@ impl World {
         let effects = self.stored(den, key).map(|record| &record.effects);
         let effect = effects.and_then(|effects| effects.iter().find(|effect| effect.id == id));
         let last = effect.and_then(|effect| effect.permits.last()).map_or(0, |last| last.number);
-        let number =
-            self.random.weighted(&[(8, last + 1), (3, last.max(1)), (1, 1), (1, 3)]);
+        let number = self.random.weighted(&[(8, last + 1), (3, last.max(1)), (1, 1), (1, 3)]);
         let key = name!(ProviderKey, "pk{}", which + 8 * twisted(2));
         Dispatch {
             id,
@@ -394,7 +392,8 @@ impl World {
             evidence: names::content(self.random.small(3)),
             reason: "looked it up".to_owned(),
             principal: names::principal(),
-            state: completed.map_or(Resolved::Retryable { retry_after: pause }, Resolved::Completed),
+            state: completed
+                .map_or(Resolved::Retryable { retry_after: pause }, Resolved::Completed),
         })
     }
 

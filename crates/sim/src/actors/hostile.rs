@@ -9,11 +9,11 @@ use firstclaim_core::record::Epoch;
 use firstclaim_core::{AttemptId, Outcome, PolicyPatch, RecordRef, Slot, TenantName};
 
 use super::forgery::{self, Template};
+use crate::Random;
 use crate::checks::Broken;
 use crate::judge::record_of;
 use crate::names;
 use crate::world::{Event, World};
-use crate::Random;
 
 /// Keys that it plays with at a time: three in one namespace, and one of the same name in the other.
 const KEYS: u8 = 4;

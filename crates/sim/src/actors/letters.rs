@@ -104,10 +104,8 @@ impl World {
         verdict: Verdict,
     ) -> Option<Settle> {
         let record = self.judge.record(&self.intents[intent].record)?;
-        let effect = record
-            .effects
-            .iter()
-            .find(|effect| EffectName::Effect(effect.id.clone()) == uid.name);
+        let effect =
+            record.effects.iter().find(|effect| EffectName::Effect(effect.id.clone()) == uid.name);
         Some(Settle {
             uid: uid.clone(),
             provider: effect.map(|effect| effect.provider.clone()),

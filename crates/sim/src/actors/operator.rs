@@ -16,7 +16,7 @@ use crate::checks::Broken;
 use crate::faults::Fault;
 use crate::names;
 use crate::reach::Marker;
-use crate::world::{Event, World, HONEST};
+use crate::world::{Event, HONEST, World};
 
 /// How far store time can be off the time of the world, and a bit.
 const CLOCKS: u64 = 1_000;
@@ -159,10 +159,10 @@ impl World {
         }
     }
 
-    pub(crate) fn reconciled(&mut self, intent: usize, uid: EffectUid, as_of: Timestamp) {
-        let found = self.provider.happened(&uid);
+    pub(crate) fn reconciled(&mut self, intent: usize, uid: &EffectUid, as_of: Timestamp) {
+        let found = self.provider.happened(uid);
         let verdict = if found { Verdict::Committed } else { Verdict::NotFound { as_of } };
-        if let Some(command) = self.settle_effect(intent, &uid, verdict) {
+        if let Some(command) = self.settle_effect(intent, uid, verdict) {
             self.hit(Marker::Reconciled);
             self.send_for_operator(command);
         }

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use firstclaim_core::record::Epoch;
 use firstclaim_core::EffectUid;
+use firstclaim_core::record::Epoch;
 
 use crate::Random;
 

@@ -5,7 +5,7 @@ use firstclaim_core::{FingerprintSet, RecordRef};
 use super::worker::Worker;
 use crate::faults::Fault;
 use crate::names;
-use crate::world::{Event, World, HONEST, SKEW};
+use crate::world::{Event, HONEST, SKEW, World};
 
 /// One business intent.
 #[derive(Clone, Debug)]

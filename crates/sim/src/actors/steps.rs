@@ -8,7 +8,7 @@ use firstclaim_core::record::{Disposition, Mode};
 use firstclaim_core::{EffectName, EffectUid, Millis, Refusal, Timestamp};
 
 use super::provider::{Request, Response};
-use super::worker::{facts, Fact, Held, HEEDS_WORK, SLOTS};
+use super::worker::{Fact, HEEDS_WORK, Held, SLOTS, facts};
 use crate::faults::Fault;
 use crate::names;
 use crate::reach::Marker;

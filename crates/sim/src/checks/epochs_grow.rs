@@ -2,9 +2,9 @@
 //!
 //! Clauses: semantics §5 (epoch), §6 (Resolve), §10 I2. Restores are not simulated here.
 
+use firstclaim_core::Answer;
 use firstclaim_core::outcome::AcquiredKind;
 use firstclaim_core::record::Epoch;
-use firstclaim_core::Answer;
 
 use super::{Broken, Checked, Property, Seen};
 

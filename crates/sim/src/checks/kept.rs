@@ -66,15 +66,17 @@ impl Kept {
         if let Some(life) = self.lives.get(key)
             && (gone || present != Some(life.name))
             && !life.kept_until.has_come(seen.outcome.store_time)
-            && !matches!(seen.outcome.result, Err(Refusal::NamespaceNotFound | Refusal::TenantNotFound))
+            && !matches!(
+                seen.outcome.result,
+                Err(Refusal::NamespaceNotFound | Refusal::TenantNotFound)
+            )
         {
             let says = format!("life {} is kept until {:?}", life.name, life.kept_until);
             return Err(Broken::new(Property::I11, says));
         }
         match present {
             Some(name) if self.lives.get(key).is_none_or(|life| life.name != name) => {
-                let life =
-                    Life { name, retention: Retention::For(Millis(0)), kept_until: UNKNOWN };
+                let life = Life { name, retention: Retention::For(Millis(0)), kept_until: UNKNOWN };
                 self.lives.insert(key.clone(), life);
             }
             Some(_) => {}

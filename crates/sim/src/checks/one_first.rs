@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use firstclaim_core::Answer;
 use firstclaim_core::outcome::AcquiredKind;
 use firstclaim_core::record::State;
-use firstclaim_core::Answer;
 
 use super::{Broken, Checked, Property, Seen};
 

@@ -3,7 +3,7 @@
 //! Clauses: semantics §2 (the sweeper changes no answer), §10 I5. Versions that run side by side, and
 //! the bytes of logs and snapshots, are for the replica's own tests.
 
-use firstclaim_core::{apply, Answer, Command, Outcome};
+use firstclaim_core::{Answer, Command, Outcome, apply};
 
 use super::{Broken, Checked, Property, Seen};
 use crate::figures::Figures;
@@ -24,11 +24,8 @@ impl SameAnswers {
     pub(super) fn check(&mut self, seen: &Seen<'_>, figures: &mut Figures) -> Checked {
         self.entries += 1;
         // A sweep is an entry like any other, stamp and all; only what it takes away is left here.
-        let entry = if matches!(seen.command, Command::Sweep(_)) {
-            &Command::Tick
-        } else {
-            seen.command
-        };
+        let entry =
+            if matches!(seen.command, Command::Sweep(_)) { &Command::Tick } else { seen.command };
         let Ok(outcomes) = apply(&mut self.replica, seen.stamp, std::slice::from_ref(entry));
         let sweep = matches!(seen.outcome.result, Ok(Answer::Swept(_)));
         if !sweep && outcomes.first() != Some(seen.outcome) {
