@@ -259,12 +259,16 @@ impl Model {
                     self.row("6 stale Complete: carried settlements");
                 }
             }
-            evidence_kept = self.keep_report(life, complete);
             if complete.disposition == Disposition::Succeeded {
                 self.settle_own_work(life, complete);
             } else {
                 self.row("6 stale Complete(FAILED)");
             }
+            // What completed the record is told by the completion, and takes no place among reports.
+            let digest = &complete.result.digest;
+            let told = complete.disposition == Disposition::Succeeded
+                && self.completed_by_evidence_of(life, holder.epoch, digest);
+            evidence_kept = told || self.keep_report(life, complete);
             self.complete_by_carried_work(life, complete);
         } else {
             self.row("6 stale");
