@@ -79,10 +79,10 @@ mutants: setup ## break the contract on purpose: each patch of tests/mutants mus
 SIM := CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/sim" $(CARGO) run --locked --quiet --profile sim -p firstclaim-sim
 SEEDS ?= 2000
 
-sim: setup ## play SEEDS worlds of workers, providers and operators against core and its model
+sim: ## play SEEDS worlds of workers, providers and operators against core and its model
 	@$(SIM) -- --seeds $(SEEDS)
 
-planted: setup ## plant each bug of core in turn: all must be found within 500 seeds
+planted: ## plant each bug of core in turn: all must be found within 500 seeds
 	@$(SIM) --features planted -- planted
 
 bench: build ## measure three local regions with 1, 64 and 256 callers

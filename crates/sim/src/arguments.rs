@@ -6,6 +6,7 @@ use firstclaim_sim::Settings;
 pub(crate) const USAGE: &str = "\
 usage: firstclaim-sim [--seeds N] [--from SEED] [--threads N] [--operations N] [--invariants]
        firstclaim-sim --seed SEED
+       firstclaim-sim exhaustive [--length N]
        firstclaim-sim planted [--seeds N] [--only NAME] [--show FOLDER] [--invariants]
 --invariants leaves the model out; `planted` needs a build with that feature";
 
@@ -19,6 +20,8 @@ pub(crate) enum Mode {
     Seeds,
     /// One, with its trace.
     One(u64),
+    /// Every short sequence.
+    Exhaustive,
     /// Seeds until each planted bug is found.
     #[cfg(feature = "planted")]
     Planted,
@@ -31,6 +34,8 @@ pub(crate) struct Arguments {
     pub(crate) seeds: u64,
     pub(crate) from: u64,
     pub(crate) threads: u64,
+    /// The longest sequence.
+    pub(crate) length: u32,
     pub(crate) settings: Settings,
     /// The one bug to look for.
     #[cfg(feature = "planted")]
@@ -47,6 +52,7 @@ impl Arguments {
             seeds: 200,
             from: 1,
             threads: 2,
+            length: 6,
             settings: Settings::default(),
             #[cfg(feature = "planted")]
             only: None,
@@ -61,6 +67,8 @@ impl Arguments {
                 "--from" => parsed.from = number(&text()?)?,
                 "--threads" => parsed.threads = number(&text()?)?.max(1),
                 "--operations" => parsed.settings.operations = number(&text()?)?,
+                "exhaustive" => parsed.mode = Mode::Exhaustive,
+                "--length" => parsed.length = u32::try_from(number(&text()?)?).unwrap_or(u32::MAX),
                 "--invariants" => parsed.settings.oracles.model = false,
                 #[cfg(feature = "planted")]
                 "planted" => {

@@ -9,6 +9,7 @@ use crate::figures::Figures;
 use crate::memory::MemoryStore;
 
 /// What serves, and what watches it.
+#[derive(Clone)]
 pub(crate) struct Judge {
     pub(crate) store: MemoryStore,
     pub(crate) figures: Figures,

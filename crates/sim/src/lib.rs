@@ -16,6 +16,7 @@
 
 mod actors;
 mod checks;
+mod exhaustive;
 mod faults;
 mod figures;
 mod history;
@@ -36,6 +37,7 @@ mod tell;
 mod world;
 
 pub use checks::{Broken, Oracles, Property};
+pub use exhaustive::{Alphabet, Exhausted, exhaust};
 pub use faults::{Fault, FaultCounts, Plan};
 pub use figures::Figures;
 pub use model::Model;

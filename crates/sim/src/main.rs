@@ -8,7 +8,7 @@ mod planting;
 use std::process::ExitCode;
 
 use arguments::{Arguments, Mode};
-use firstclaim_sim::{Settings, shortest, trace};
+use firstclaim_sim::{Alphabet, Settings, exhaust, shortest, trace};
 
 #[expect(clippy::print_stderr, reason = "a program says what is wrong with its arguments")]
 fn main() -> ExitCode {
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Ok(arguments) => match &arguments.mode {
             Mode::Seeds => seeds(&arguments),
             Mode::One(seed) => one(*seed, arguments.settings),
+            Mode::Exhaustive => exhaustive(arguments.length),
             #[cfg(feature = "planted")]
             Mode::Planted => planting::find(&arguments),
         },
@@ -63,6 +64,22 @@ fn seeds(arguments: &Arguments) -> ExitCode {
     if arguments.seeds >= arguments::ALL_REACHED && !never.is_empty() {
         say(format!("never: {never:#?}"));
         return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// Every short sequence.
+fn exhaustive(length: u32) -> ExitCode {
+    for alphabet in Alphabet::ALL {
+        let exhausted = exhaust(alphabet, length);
+        say(format!("{:>12}  sequences up to {length}: {alphabet:?}", exhausted.sequences));
+        if let Some((lines, broken)) = exhausted.broken {
+            for line in lines {
+                say(line);
+            }
+            say(format!("BROKEN {broken}"));
+            return ExitCode::FAILURE;
+        }
     }
     ExitCode::SUCCESS
 }

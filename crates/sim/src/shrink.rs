@@ -19,12 +19,12 @@ pub struct Shortest {
 pub fn shortest(seed: u64, settings: Settings) -> Option<Shortest> {
     let ended = run(seed, Settings { history: true, ..settings });
     let broken = ended.broken?;
-    let shrinking = Shrinking { oracles: settings.oracles, kind: kind(&broken) };
+    let shrinking = Shrinking { oracles: ended.oracles, kind: kind(&broken) };
     let entries = shrinking.shrink(ended.history);
     let mut lines = Vec::new();
     let mut say = |entry: Entry| lines.push(tell(&entry));
     // What cannot be run again apart from its world is shown as it was.
-    let broken = match replay(&entries, settings.oracles, &mut say) {
+    let broken = match replay(&entries, ended.oracles, &mut say) {
         Replayed::Broken(broken, _) => broken,
         Replayed::Clean | Replayed::Dishonest => broken,
     };

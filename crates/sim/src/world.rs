@@ -122,6 +122,7 @@ pub(crate) struct World {
     events: BTreeMap<(u64, u64), Event>,
     order: u64,
     operations: u64,
+    oracles: Oracles,
     history: Option<Vec<Entry>>,
 }
 
@@ -134,6 +135,8 @@ pub struct Ended {
     pub broken: Option<Broken>,
     /// The log, if it was asked for.
     pub(crate) history: Vec<Entry>,
+    /// Which checks ran.
+    pub(crate) oracles: Oracles,
 }
 
 /// How a seed is run.
@@ -158,12 +161,13 @@ impl Default for Settings {
 pub fn run(seed: u64, settings: Settings) -> Ended {
     let mut world = World::new(seed, settings);
     let broken = world.run().err();
-    let World { mut judge, history, now, .. } = world;
+    let World { mut judge, history, now, oracles, .. } = world;
     judge.figures.seeds = 1;
     judge.figures.simulated = now - START;
     judge.figures.least_operations = judge.figures.operations;
     judge.figures.least_faults = judge.figures.faults.sum();
-    Ended { figures: judge.figures, broken, history: history.unwrap_or_default() }
+    let (figures, history) = (judge.figures, history.unwrap_or_default());
+    Ended { figures, broken, history, oracles }
 }
 
 impl World {
@@ -173,9 +177,12 @@ impl World {
         let latency = random.pick(&[0, 500, 3000]);
         let pace = random.pick(&[3_000, 6_000, 12_000]);
         let dens = (0..DENS).map(|at| Den::new(at, &mut random)).collect();
+        // A second replica costs as much as the first.
+        let replica = settings.oracles.replica && random.chance(50);
+        let oracles = Oracles { replica, ..settings.oracles };
         Self {
             random,
-            judge: Judge::new(settings.oracles),
+            judge: Judge::new(oracles),
             provider: Provider::default(),
             intents: Vec::new(),
             workers: Vec::new(),
@@ -191,6 +198,7 @@ impl World {
             events: BTreeMap::new(),
             order: 0,
             operations: settings.operations,
+            oracles,
             history: settings.history.then(Vec::new),
         }
     }

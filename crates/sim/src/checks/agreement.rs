@@ -12,7 +12,7 @@ use crate::observation::{Observation, Refused, Seen as Effect};
 use crate::observe::observe;
 
 /// The model beside what serves.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Agreement {
     model: Model,
 }

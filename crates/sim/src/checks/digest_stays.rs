@@ -9,7 +9,7 @@ use firstclaim_core::record::State;
 use super::{Broken, Checked, Property, Seen};
 
 /// The digest that each life was completed with.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DigestStays {
     digests: BTreeMap<u64, Vec<u8>>,
 }

@@ -9,7 +9,7 @@ use firstclaim_core::record::Epoch;
 use super::{Broken, Checked, Property, Seen};
 
 /// The latest epoch that was given.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct EpochsGrow {
     latest: Epoch,
 }

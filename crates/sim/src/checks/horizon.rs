@@ -11,7 +11,7 @@ use firstclaim_core::{Answer, Millis, RecordRef, Slot, Timestamp};
 use super::{Broken, Checked, Property, Seen};
 
 /// When each life of a key was claimed first, and the skew that was granted then.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Horizon {
     claimed: BTreeMap<RecordRef, Vec<(u64, Timestamp, Millis)>>,
 }

@@ -22,7 +22,7 @@ struct Life {
 }
 
 /// The present life of each key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
     lives: BTreeMap<RecordRef, Life>,
 }

@@ -96,6 +96,7 @@ impl Default for Oracles {
 }
 
 /// All checks of one history.
+#[derive(Clone)]
 pub(crate) struct Checks {
     agreement: Option<agreement::Agreement>,
     same_answers: Option<same_answers::SameAnswers>,

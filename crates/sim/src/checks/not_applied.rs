@@ -9,7 +9,7 @@ use firstclaim_core::{Answer, AttemptId, Command, RecordRef, Refusal};
 use super::{Broken, Checked, Property, Seen};
 
 /// Attempts whose only call never reached the log.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct NotApplied {
     attempts: BTreeSet<(RecordRef, AttemptId)>,
 }

@@ -21,7 +21,7 @@ pub(crate) struct Arrival {
 }
 
 /// Effects by intent and slot.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct OneEffect {
     effects: BTreeMap<(RecordRef, u8), Vec<EffectUid>>,
 }

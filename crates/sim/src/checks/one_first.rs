@@ -11,7 +11,7 @@ use firstclaim_core::record::State;
 use super::{Broken, Checked, Property, Seen};
 
 /// The lives that had their first claim.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct OneFirst {
     claimed: BTreeSet<u64>,
 }

@@ -14,7 +14,7 @@ use super::{Broken, Checked, Property, Seen};
 const KNOWN: usize = 8;
 
 /// The grants of each life, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct OneGrant {
     granted: BTreeMap<u64, Vec<(AttemptId, Epoch)>>,
 }

@@ -13,7 +13,7 @@ use firstclaim_core::{Answer, Expiry, Record, RecordRef};
 use super::{Broken, Checked, Property, Seen};
 
 /// First claims by key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Raced {
     keys: BTreeMap<RecordRef, u64>,
 }

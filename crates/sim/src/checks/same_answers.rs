@@ -14,7 +14,7 @@ use crate::reach::Marker;
 const SNAPSHOT_EVERY: u64 = 701;
 
 /// The other replica.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SameAnswers {
     replica: MemoryStore,
     entries: u64,
