@@ -8,7 +8,7 @@ use firstclaim_core::record::{Disposition, Mode};
 use firstclaim_core::{EffectName, EffectUid, Millis, Refusal, Timestamp};
 
 use super::provider::{Request, Response};
-use super::worker::{Fact, HEEDS_WORK, Held, SLOTS, facts};
+use super::worker::{Fact, Held, SLOTS, facts};
 use crate::faults::Fault;
 use crate::names;
 use crate::reach::Marker;
@@ -323,7 +323,7 @@ impl World {
             let uid = self.random.pick(&open);
             let number = held.effects.get(&uid).map_or(1, |(_, permits)| permits + 1);
             self.same_effect(worker, &uid, number)
-        } else if held.mode == Mode::Execute && !(HEEDS_WORK && held.work_done()) {
+        } else if held.mode == Mode::Execute {
             let slot = self.random.small(SLOTS);
             let free = held.of_slot(slot).iter().all(|fact| *fact == Fact::NotCommitted);
             if free { Some(self.new_effect(worker, slot)) } else { None }
@@ -381,10 +381,7 @@ impl World {
 
     fn give_back(&mut self, worker: usize, held: &Held) {
         let kind = if held.quiet() && self.random.chance(60) {
-            let untouched = held.work.is_none()
-                && !held.journals
-                && !held.evidence()
-                && (!HEEDS_WORK || held.facts.is_empty());
+            let untouched = held.work.is_none() && !held.journals && !held.evidence();
             if untouched && self.random.chance(20) {
                 ReleaseKind::Unbind
             } else {

@@ -18,11 +18,6 @@ use super::provider::Response;
 /// Slots of an intent: the payment, and its receipt.
 pub(crate) const SLOTS: u8 = 2;
 
-/// Whether workers leave permits unused that stand beside COMMITTED work, and unbind nothing that had
-/// work before. I13 does not ask it of them, but without it I13 does not hold: COMMITTED work that a
-/// superseded Complete carries does not complete the record, and the next claim is EXECUTE.
-pub(crate) const HEEDS_WORK: bool = false;
-
 /// What a worker knows of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
@@ -136,8 +131,7 @@ impl Worker {
         known.1 = known.1.max(it.permit.number);
         let key = (it.uid.clone(), it.permit.number);
         let waiting = held.unused.iter().any(|(uid, number, ..)| (uid, number) == (&key.0, &key.1));
-        let left = HEEDS_WORK && held.work_done();
-        if !(held.used.contains(&key) || waiting || left) {
+        if !(held.used.contains(&key) || waiting) {
             let until = sent + it.permit.not_after.since(now).0;
             held.unused.push((key.0, key.1, until, it.permit.not_after.0));
         }

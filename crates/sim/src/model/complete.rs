@@ -264,12 +264,11 @@ impl Model {
             } else {
                 self.row("6 stale Complete(FAILED)");
             }
-            // What completed the record is told by the completion, and takes no place among reports.
-            let digest = &complete.result.digest;
-            let told = complete.disposition == Disposition::Succeeded
-                && self.completed_by_evidence_of(life, holder.epoch, digest);
-            evidence_kept = told || self.keep_report(life, complete);
+            // A success that completed the record is the completion; what is kept besides is less.
+            let by_own_word = complete.disposition == Disposition::Succeeded
+                && self.completed_by_evidence_of(life, holder.epoch, &complete.result.digest);
             self.complete_by_carried_work(life, complete);
+            evidence_kept = by_own_word || self.keep_report(life, complete);
         } else {
             self.row("6 stale");
         }
