@@ -83,7 +83,7 @@ sim: ## play SEEDS worlds of workers, providers and operators against core and i
 	@$(SIM) -- --seeds $(SEEDS)
 
 planted: ## plant each bug of core in turn: all must be found within 500 seeds
-	@$(SIM) --features planted -- planted
+	@$(SIM) --features planted -- planted --show "$(CARGO_TARGET_DIR)/planted"
 
 bench: build ## measure three local regions with 1, 64 and 256 callers
 	@xtask/bench "$(BIN)"

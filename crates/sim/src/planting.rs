@@ -85,9 +85,26 @@ fn search(arguments: &Arguments, bug: Planted) -> Search {
     Search { found }
 }
 
-/// Writes the shortest history that shows the bug, if a folder was named.
+/// Writes the shortest history that shows the bug to the folder that was named, or prints it if only this
+/// bug was asked for.
 fn show(arguments: &Arguments, bug: Planted, search: &Search) -> io::Result<()> {
-    let Some(folder) = &arguments.show else { return Ok(()) };
+    if arguments.show.is_none() && arguments.only.is_none() {
+        return Ok(());
+    }
+    let Some(text) = shortest_history(arguments, bug, search) else { return Ok(()) };
+    match &arguments.show {
+        Some(folder) => {
+            fs::create_dir_all(folder)?;
+            fs::write(format!("{folder}/{}", bug.name()), text)
+        }
+        None => {
+            say(text);
+            Ok(())
+        }
+    }
+}
+
+fn shortest_history(arguments: &Arguments, bug: Planted, search: &Search) -> Option<String> {
     plant(Some(bug));
     let found = search.found.iter().enumerate();
     let seeds = found.filter_map(|(start, found)| {
@@ -98,15 +115,9 @@ fn show(arguments: &Arguments, bug: Planted, search: &Search) -> io::Result<()> 
         .filter_map(|seed| Some((seed, shortest(seed, arguments.settings)?)))
         .min_by_key(|(_, short)| short.lines.len());
     plant(None);
-    let Some((seed, short)) = shortest else { return Ok(()) };
-    let mut text = format!("{}: {}\n\n", bug.name(), bug.says());
-    for line in &short.lines {
-        text += line;
-        text.push('\n');
-    }
-    text += &format!("\nBROKEN {}\nseed {seed}\n", short.broken);
-    fs::create_dir_all(folder)?;
-    fs::write(format!("{folder}/{}", bug.name()), text)
+    let (seed, short) = shortest?;
+    let (name, says, broken) = (bug.name(), bug.says(), short.broken);
+    Some(format!("{name}: {says}\n\n{}\n\nBROKEN {broken}\nseed {seed}\n", short.lines.join("\n")))
 }
 
 /// Whether the same seeds break nothing without any bug.

@@ -50,6 +50,7 @@ markers! {
     Unswept "a forgotten record stood in the way, unswept"
     Compared "a replica without a sweeper was compared"
     Installed "a replica took a snapshot"
+    LocalReplay "a replica that lags answered Replay on its own"
     Raced "two workers asked for a key at once"
     NotApplied "a call was refused before the log"
     EffectsOfTwoSlots "an intent had an effect in both slots"

@@ -9,6 +9,7 @@ mod digest_stays;
 mod epochs_grow;
 mod horizon;
 mod kept;
+mod local_replay;
 mod not_applied;
 mod one_effect;
 mod one_first;
@@ -100,6 +101,7 @@ impl Default for Oracles {
 pub(crate) struct Checks {
     agreement: Option<agreement::Agreement>,
     same_answers: Option<same_answers::SameAnswers>,
+    local_replay: local_replay::LocalReplay,
     one_first: one_first::OneFirst,
     epochs_grow: epochs_grow::EpochsGrow,
     one_grant: one_grant::OneGrant,
@@ -116,6 +118,7 @@ impl Checks {
         Self {
             agreement: oracles.model.then(agreement::Agreement::default),
             same_answers: oracles.replica.then(same_answers::SameAnswers::default),
+            local_replay: local_replay::LocalReplay::default(),
             one_first: one_first::OneFirst::default(),
             epochs_grow: epochs_grow::EpochsGrow::default(),
             one_grant: one_grant::OneGrant::default(),
@@ -140,6 +143,7 @@ impl Checks {
         self.not_applied.check(seen)?;
         self.raced.check(seen)?;
         self.kept.check(seen)?;
+        self.local_replay.check(seen, figures)?;
         if let Some(same_answers) = &mut self.same_answers {
             same_answers.check(seen, figures)?;
         }
