@@ -21,6 +21,7 @@ pub mod invalid;
 pub mod limits;
 pub mod name;
 pub mod outcome;
+pub mod planted;
 pub mod policy;
 pub mod reason;
 pub mod record;

@@ -5,6 +5,7 @@ use crate::decide::{Context, Decision, settle, stale};
 use crate::effect::{EffectName, EffectUid, Found, Journal, Settlement, Verdict};
 use crate::name::{AttemptId, OwnerLabel, Principal};
 use crate::outcome::{Answer, Completed, Refusal};
+use crate::planted::{self, Planted};
 use crate::record::{Completion, Disposition, Ending, Epoch, Logical, Record, ResultBody, State};
 use crate::time::Expiry;
 
@@ -15,7 +16,8 @@ pub fn complete(
     complete: &Complete,
 ) -> Decision {
     let Some(record) = prior else { return stale::refuse(None) };
-    if !stale::holds(record, &complete.holder) {
+    let old = planted::is(Planted::OldEpochCompletes) && stale::held(record, &complete.holder);
+    if !(stale::holds(record, &complete.holder) || old) {
         return stale::complete(context, record, complete);
     }
     match &record.state {
@@ -75,6 +77,10 @@ fn again(
         && completion.disposition == complete.disposition
     {
         Ok(answer(completion, true))
+    } else if planted::is(Planted::TerminalChanges) {
+        let changed = Completion { result: complete.result.clone(), ..completion.clone() };
+        next.state = State::Completed(Box::new(changed.clone()));
+        Ok(answer(&changed, false))
     } else {
         Err(Refusal::ResultConflict {
             stored_digest: completion.result.digest.clone(),
@@ -146,7 +152,8 @@ fn hindrances(record: &Record, complete: &Complete) -> Journal {
     open.works.retain(|work| {
         !succeeded && (work.epoch != complete.holder.epoch || work.findings.conflict)
     });
-    open.effects.retain(|effect| !succeeded || effect.findings.settlement.is_none());
+    let unheeded = planted::is(Planted::CompleteBesideOpen);
+    open.effects.retain(|it| !unheeded && (!succeeded || it.findings.settlement.is_none()));
     open
 }
 

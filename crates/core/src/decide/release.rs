@@ -4,6 +4,7 @@ use crate::command::{Release, ReleaseKind};
 use crate::decide::{Context, Decision, stale};
 use crate::effect::{Journal, OpenCause};
 use crate::outcome::{Answer, Refusal, Released, ReleasedState};
+use crate::planted::{self, Planted};
 use crate::record::{Ending, Record, State};
 use crate::time::{Expiry, Millis};
 
@@ -53,7 +54,9 @@ fn released(record: &Record) -> Option<Released> {
 /// Nobody knows: the work of this epoch is open from now on, and stays so until it is settled.
 fn unknown(context: &Context<'_>, record: &Record, note: &str) -> Decision {
     let mut next = record.clone();
-    next.note_own_work(&context.cluster.clock, OpenCause::ReleasedUnknown, note);
+    if !planted::is(Planted::ReleaseForgetsWork) {
+        next.note_own_work(&context.cluster.clock, OpenCause::ReleasedUnknown, note);
+    }
     next.state = State::Unresolved { since: context.now() };
     changed(context, next, Ending::ReleasedUnknown)
 }
@@ -66,7 +69,7 @@ fn retry(context: &Context<'_>, record: &Record, retry_after: Millis) -> Decisio
         next.works.retain(|work| work.epoch != record.epoch || !work.findings.open());
     }
     let noted = Journal { works: next.works.clone(), effects: next.effects.clone() }.open();
-    if !noted.is_empty() {
+    if !noted.is_empty() && !planted::is(Planted::RetryWithOpen) {
         return unsettled(record, noted);
     }
     let now = context.now();
@@ -86,7 +89,7 @@ fn unbind(context: &Context<'_>, record: &Record) -> Decision {
     if record.reserved {
         return not_allowed("the key was reserved for its request and cannot be unbound");
     }
-    if !record.effects.is_empty() {
+    if !record.effects.is_empty() && !planted::is(Planted::UnbindAfterEffect) {
         return not_allowed("an effect was recorded under this request");
     }
     let now = context.now();

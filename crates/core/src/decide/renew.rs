@@ -5,6 +5,7 @@ use crate::decide::{Context, Decision, inherited, stale};
 use crate::invalid::Invalid;
 use crate::limits;
 use crate::outcome::{Answer, Refusal, Renewed};
+use crate::planted::{self, Planted};
 use crate::record::{Logical, Record, State};
 
 /// Decides a renewal. Semantics §6.
@@ -23,7 +24,8 @@ pub fn renew(context: &mut Context<'_>, prior: Option<&Record>, renew: &Renew) -
             if grant.revoked {
                 return Decision::refuse(Refusal::Revoked);
             }
-            if record.logical(&context.cluster.clock) != Some(Logical::Live) {
+            let live = record.logical(&context.cluster.clock) == Some(Logical::Live);
+            if !(live || planted::is(Planted::RenewRevives)) {
                 return Decision::refuse(Refusal::LeaseExpired {
                     lease_expire_time: grant.lease_expire_time,
                 });

@@ -9,8 +9,9 @@ use crate::effect::{
 use crate::invalid::Invalid;
 use crate::name::Principal;
 use crate::outcome::{Answer, Refusal, Settled};
+use crate::planted::{self, Planted};
 use crate::record::{
-    Completion, Disposition, Ending, KnownAttempt, Logical, Record, ResultBody, State,
+    Completion, Disposition, Ending, Grant, KnownAttempt, Logical, Mode, Record, ResultBody, State,
 };
 use crate::time::{Millis, Timestamp};
 
@@ -240,10 +241,11 @@ fn mismatch(uid: &EffectUid, field: &str) -> Refusal {
 
 /// Whoever settles must mean the same thing: the provider, and its key for the effect.
 fn check_provider(settle: &Settle, effect: &Effect) -> Result<(), Refusal> {
-    if settle.provider.as_ref() != Some(&effect.provider) {
+    let any = planted::is(Planted::ProviderUnchecked);
+    if settle.provider.as_ref() != Some(&effect.provider) && !any {
         return Err(mismatch(&settle.uid, "provider"));
     }
-    if settle.provider_key != effect.provider_key {
+    if settle.provider_key != effect.provider_key && !planted::is(Planted::ProviderKeyUnchecked) {
         return Err(mismatch(&settle.uid, "provider_key"));
     }
     Ok(())
@@ -307,6 +309,9 @@ fn override_elsewhere() -> Refusal {
 
 /// A refusal that the provider may take back on the next call proves nothing.
 fn check_status(status: Option<u16>) -> Result<(), Refusal> {
+    if planted::is(Planted::AnyStatusRefuses) {
+        return Ok(());
+    }
     match status {
         Some(status) if status == 409 || status == 429 || (500..600).contains(&status) => {
             Err(invalid(
@@ -332,7 +337,8 @@ fn check_look_up(
             "send the store time of a linearizable answer that came before the look-up began",
         )]));
     }
-    if as_of < provable_time {
+    let since = if planted::is(Planted::LookUpJudgedWhenTold) { now } else { as_of };
+    if since < provable_time {
         return Err(Refusal::NotYetProvable { uid: uid.clone(), provable_time });
     }
     Ok(())
@@ -349,12 +355,17 @@ fn moves(context: &mut Context<'_>, record: &mut Record, settle: &Settle, found:
         return true;
     }
     let clock = &context.cluster.clock;
-    if !record.open(clock).is_empty() {
+    if !(record.open(clock).is_empty() || planted::is(Planted::RiseWithOpen)) {
         return false;
     }
+    let frees = planted::is(Planted::NotCommittedMovesLive);
     match record.logical(clock) {
-        Some(Logical::Live) => rise(context, record),
-        Some(Logical::Unresolved | Logical::Lapsed) if !settle.verdict.committed() => {
+        Some(Logical::Live) if !(frees && record.grant.as_ref().is_some_and(executes)) => {
+            rise(context, record);
+        }
+        Some(Logical::Unresolved | Logical::Lapsed | Logical::Live)
+            if !settle.verdict.committed() && record.open(clock).is_empty() =>
+        {
             let now = context.now();
             record.end(&context.cluster.clock, Ending::Lapsed);
             record.state = State::Retryable {
@@ -365,6 +376,10 @@ fn moves(context: &mut Context<'_>, record: &mut Record, settle: &Settle, found:
         _ => {}
     }
     false
+}
+
+fn executes(grant: &Grant) -> bool {
+    grant.mode == Mode::Execute
 }
 
 /// A conflict: nobody may act before a person has looked at it.

@@ -18,6 +18,13 @@ pub(super) fn holds(record: &Record, holder: &Holder) -> bool {
         })
 }
 
+/// Whether `holder` names the latest grant or one before it.
+pub(super) fn held(record: &Record, holder: &Holder) -> bool {
+    let known =
+        |it: &KnownAttempt| (it.epoch, &it.attempt_id) == (holder.epoch, &holder.attempt_id);
+    record.attempts.iter().any(known)
+}
+
 /// Refuses a call of a superseded epoch.
 pub(super) fn refuse(record: Option<&Record>) -> Decision {
     Decision::refuse(Refusal::StaleEpoch {

@@ -18,11 +18,6 @@ use super::provider::Response;
 /// Slots of an intent: the payment, and its receipt.
 pub(crate) const SLOTS: u8 = 2;
 
-/// Whether workers leave permits unused that stand beside COMMITTED work, and unbind nothing that had
-/// work before. I13 does not ask it of them, but without it I13 does not hold: COMMITTED work that a
-/// superseded Complete carries does not complete the record, and the next claim is EXECUTE.
-pub(crate) const HEEDS_WORK: bool = false;
-
 /// What a worker knows of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
@@ -59,7 +54,7 @@ pub(crate) struct Held {
 /// A worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Worker {
-    pub(crate) intent: u8,
+    pub(crate) intent: usize,
     pub(crate) attempt: u32,
     pub(crate) held: Option<Held>,
     /// Store time of the latest answer.
@@ -70,13 +65,15 @@ pub(crate) struct Worker {
     pub(crate) asked: bool,
     /// Whether a call of its is under way: it makes one at a time.
     pub(crate) calling: bool,
+    /// How many calls it made.
+    pub(crate) calls: u32,
     /// What it found out and has not told yet.
     pub(crate) learned: Vec<(EffectUid, Verdict)>,
     pub(crate) gone: bool,
 }
 
 impl Worker {
-    pub(crate) fn new(intent: u8, attempt: u32) -> Self {
+    pub(crate) fn new(intent: usize, attempt: u32) -> Self {
         Self {
             intent,
             attempt,
@@ -85,6 +82,7 @@ impl Worker {
             seen: BTreeMap::new(),
             asked: false,
             calling: false,
+            calls: 0,
             learned: Vec::new(),
             gone: false,
         }
@@ -133,8 +131,7 @@ impl Worker {
         known.1 = known.1.max(it.permit.number);
         let key = (it.uid.clone(), it.permit.number);
         let waiting = held.unused.iter().any(|(uid, number, ..)| (uid, number) == (&key.0, &key.1));
-        let left = HEEDS_WORK && held.work_done();
-        if !(held.used.contains(&key) || waiting || left) {
+        if !(held.used.contains(&key) || waiting) {
             let until = sent + it.permit.not_after.since(now).0;
             held.unused.push((key.0, key.1, until, it.permit.not_after.0));
         }
