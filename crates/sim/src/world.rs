@@ -235,9 +235,16 @@ impl World {
             Event::Publish => self.publish(),
             Event::Deliver { intent } => self.deliver(intent),
             Event::Step { worker } => self.step(worker),
-            Event::Apply { .. } | Event::Tick | Event::Hostile { .. }
+            Event::Apply { .. }
+            | Event::Tick
+            | Event::Hostile { .. }
+            | Event::Policy
+            | Event::Delete
+            | Event::Create { .. }
+            | Event::Operate { .. }
                 if self.now < self.stalled_until =>
             {
+                // Nobody leads: what would be stamped waits.
                 let wait = self.stalled_until - self.now;
                 self.later(wait, event);
             }

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use firstclaim_core::outcome::{ReleasedState, Settled};
 use firstclaim_core::policy::Retention;
 use firstclaim_core::record::Logical;
-use firstclaim_core::{Answer, Command, Expiry, Millis, Outcome, RecordRef, Refusal, Timestamp};
+use firstclaim_core::{
+    Answer, Command, EffectName, Expiry, Millis, Outcome, RecordRef, Refusal, Timestamp,
+};
 
 use super::{Broken, Checked, Property, Seen};
 
@@ -89,13 +91,19 @@ impl Kept {
 }
 
 impl Life {
-    /// Settlements that a refused Complete carries may leave nothing open.
+    /// Settlements that a refused Complete carries may leave nothing open, or complete the record, which
+    /// its caller is not told.
     fn note_carried(&mut self, seen: &Seen<'_>) {
-        if let Command::Complete(complete) = seen.command
-            && self.kept_until == Expiry::Never
-            && self.retention != Retention::Forever
-            && !complete.settlements.is_empty()
-        {
+        let Command::Complete(complete) = seen.command else { return };
+        if complete.settlements.is_empty() {
+            return;
+        }
+        let told_of_work = complete.settlements.iter().any(|settle| {
+            settle.verdict.committed() && matches!(settle.uid.name, EffectName::Work(_))
+        });
+        if told_of_work && seen.outcome.result.is_err() {
+            self.kept_until = UNKNOWN;
+        } else if self.kept_until == Expiry::Never && self.retention != Retention::Forever {
             self.kept_until = self.retention.from(seen.outcome.store_time);
         }
     }
