@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
+use firstclaim_core::planted::{self, Planted};
 use firstclaim_core::{Outcome, Stamp, Store as _, Timestamp};
 use futures::{Stream, StreamExt as _};
 use openraft::storage::{ApplyResponder, RaftSnapshotBuilder, RaftStateMachine};
@@ -21,6 +22,7 @@ use crate::raft::{
     Applied, Entry, EntryPayload, EntryResponder, LogId, Payload, Snapshot, SnapshotMeta,
     StoredMembership, TypeConfig, term_of,
 };
+use crate::runtime;
 use crate::store::codec::{self, Fault};
 use crate::store::disk::{Disk, SNAPSHOT_DIR};
 use crate::store::engine::{Batch, Durability, Op, Read, after_prefix, in_view};
@@ -362,7 +364,9 @@ impl StateMachine {
         let name = format!("{index:020}-{}", self.snapshots_made);
         let partial = partial_dir(&parent, &name)?;
         file::sync_dir(&parent)?;
-        self.machine.generation()?.engine().checkpoint(&partial)?;
+        if !planted::is(Planted::SnapshotMetadataOutsideView) {
+            self.machine.generation()?.engine().checkpoint(&partial)?;
+        }
         let meta = SnapshotMeta {
             last_log_id: self.last_applied,
             last_membership: self.membership.clone(),
@@ -486,13 +490,15 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
         let taken = self.taken.take();
         let taken = taken.ok_or_else(|| io::Error::other("the snapshot was built before"))?;
         let (partial, meta) = taken?;
+        if planted::is(Planted::SnapshotMetadataOutsideView) {
+            self.machine.generation()?.engine().checkpoint(&partial)?;
+        }
         let machine = Arc::clone(&self.machine);
         let build = move || {
             let snapshot = SnapshotDir::complete(&partial, &meta, &machine.cluster_id)?;
             machine.offer(snapshot.clone());
             Ok::<_, StoreError>(Snapshot { meta, snapshot })
         };
-        let built = tokio::task::spawn_blocking(build).await;
-        Ok(built.map_err(io::Error::other)??)
+        Ok(runtime::blocking(build).await??)
     }
 }

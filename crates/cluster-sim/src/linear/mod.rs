@@ -1,0 +1,1 @@
+//! Whether a history can be told as one thing after another.
