@@ -63,7 +63,8 @@ impl Caller {
         let Some((process, replica)) = self.cluster.running(node) else {
             return Err(Lost::NotSent);
         };
-        let patience = Duration::from_millis(self.chance().between(500, 4_000));
+        let most = self.chance().weighted(&[(8, 4_000), (1, 15_000)]);
+        let patience = Duration::from_millis(self.chance().between(500, most));
         let answer = timeout(patience, process.run(f(replica))).await;
         let Ok(Ok(answer)) = answer else { return Err(Lost::Unknown) };
         sleep(Duration::from_micros(self.chance().between(100, 4_000))).await;
@@ -213,7 +214,9 @@ impl Caller {
         for command in commands {
             loop {
                 match self.decide(None, &command).await {
-                    Some(Outcome { result: Ok(_) | Err(Refusal::AlreadyExists { .. }), .. }) => {
+                    Some(Outcome {
+                        result: Ok(_) | Err(Refusal::AlreadyExists { .. }), ..
+                    }) => {
                         break;
                     }
                     Some(_) | None => self.pause(50, 200).await,
@@ -246,11 +249,8 @@ impl Caller {
 
     /// One of a few keys; which ones moves on.
     fn key(&self) -> Key {
-        let kind = self.chance().weighted(&[
-            (4, Kind::Recover),
-            (4, Kind::Takeover),
-            (3, Kind::Short),
-        ]);
+        let kind =
+            self.chance().weighted(&[(4, Kind::Recover), (4, Kind::Takeover), (3, Kind::Short)]);
         let span = if kind == Kind::Short { 60_000_000 } else { 6_000_000 };
         let base = 4 * (self.cluster.trace().now() / span);
         Key { kind, number: base + self.chance().below(6) }

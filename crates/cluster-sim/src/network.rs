@@ -150,15 +150,15 @@ impl Network {
             shared.peers.remove(&node);
             shared.dark.insert(node, dark);
             let all = std::mem::take(&mut shared.connections);
-            let (lost, kept) = all
-                .into_iter()
-                .partition(|((from, to, _), _)| *from == node || *to == node);
+            let (lost, kept) =
+                all.into_iter().partition(|((from, to, _), _)| *from == node || *to == node);
             shared.connections = kept;
             BTreeMap::into_values(lost).collect()
         };
         let network = self.clone();
         tokio::spawn(async move {
-            let silence = if dark { Duration::from_millis(1_000) } else { network.delay(node, node) };
+            let silence =
+                if dark { Duration::from_millis(1_000) } else { network.delay(node, node) };
             sleep(silence).await;
             lost.iter().for_each(Connection::lose);
         });

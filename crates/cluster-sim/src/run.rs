@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use firstclaim_replica::simulated::Logged;
+use tokio::runtime::RngSeed;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::chance::Chance;
@@ -31,8 +32,8 @@ pub struct Evidence {
     pub swarm: Swarm,
     /// What callers asked and were told.
     pub calls: Vec<Call>,
-    /// By node: every entry that its log still held when it was purged, or holds now.
-    pub logs: BTreeMap<u64, Vec<Logged>>,
+    /// The committed entries, in order.
+    pub log: Vec<Logged>,
     /// What was seen of the nodes.
     pub told: Told,
     /// When the faults ended, in microseconds.
@@ -125,6 +126,8 @@ pub fn run(seed: u64, tell: bool) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
+        // Whom a channel wakes first is left to chance; only with `--cfg tokio_unstable` to ours.
+        .rng_seed(RngSeed::from_bytes(&seed.to_le_bytes()))
         .build()
         .expect("a runtime");
     let reached = Reached::default();
@@ -229,17 +232,18 @@ fn gather(
     alive_after: Option<u64>,
     agreed: bool,
 ) -> Evidence {
-    let mut logs = BTreeMap::new();
-    for id in cluster.ids() {
-        match cluster.disk(id).entries(0) {
-            Ok(entries) => drop(logs.insert(id, entries)),
-            Err(reason) => cluster.complain(format!("the log of node {id}: {reason}")),
+    cluster.look();
+    let mut log = Vec::new();
+    for (index, bytes) in cluster.told().committed {
+        match Logged::decode(index, &bytes) {
+            Ok(entry) => log.push(entry),
+            Err(reason) => cluster.complain(format!("entry {index} of the log: {reason}")),
         }
     }
     Evidence {
         swarm: cluster.swarm().clone(),
         calls: history.calls(),
-        logs,
+        log,
         told: cluster.told(),
         calm_at,
         alive_after,

@@ -35,8 +35,12 @@ impl Trace {
     }
 
     /// Notes an event.
+    #[expect(clippy::print_stderr, reason = "asked for, to see what a seed does")]
     pub fn note(&self, what: &str, one: u64, other: u64) {
         let now = self.now();
+        if self.0.told.load(Ordering::Relaxed) {
+            eprintln!("{:>4}.{:06} {what} {one} {other}", now / 1_000_000, now % 1_000_000);
+        }
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.events += 1;
         for byte in what.bytes() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use firstclaim_core::Millis;
-use firstclaim_replica::simulated::{self, Answering, Process, Request, Response};
+use firstclaim_replica::simulated::{self, Answering, Logged, Process, Request, Response};
 use firstclaim_replica::{
     Faults, Member, MemoryDisk, Replica, ReplicaConfig, Role, SnapshotRule, Status, Storage,
 };
@@ -88,6 +88,14 @@ struct Shared {
     faults: Mutex<Told>,
 }
 
+/// How far the committed entries of a node were taken down.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    start: u64,
+    installs: u64,
+    upto: Option<u64>,
+}
+
 /// What is told at the end.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
@@ -101,6 +109,10 @@ pub struct Told {
     pub hashes: Vec<(u64, u64, [u8; 32])>,
     /// What was seen of the nodes.
     pub seen: Vec<Seen>,
+    /// Every entry that some node has applied, as its log kept it.
+    pub committed: BTreeMap<u64, Vec<u8>>,
+    /// How far that was taken down, by node.
+    taken: BTreeMap<u64, Taken>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -117,13 +129,9 @@ impl Cluster {
         chance: &Chance,
         (trace, reached): (&Trace, &Reached),
     ) -> Self {
-        let network =
-            Network::new(swarm.weather, chance.clone(), trace.clone(), reached.clone());
-        let surroundings = Surroundings {
-            chance: chance.clone(),
-            habits: swarm.habits,
-            network: network.clone(),
-        };
+        let network = Network::new(swarm.weather, chance.clone(), trace.clone(), reached.clone());
+        let surroundings =
+            Surroundings { chance: chance.clone(), habits: swarm.habits, network: network.clone() };
         let offset = |chance: &Chance| {
             let by = chance.below(2 * swarm.offset_max + 1);
             by.cast_signed() - swarm.offset_max.cast_signed()
@@ -267,6 +275,7 @@ impl Cluster {
             (machine.disk.clone(), Arc::clone(&machine.clock))
         };
         self.shared.trace.tell(|| format!("start {node}"));
+        self.check_log(node, &disk);
         let config = self.config(node, disk);
         let opened = process.run(Replica::open(config, clock, Faults::none())).await;
         if process.has_ended() {
@@ -302,6 +311,32 @@ impl Cluster {
             && !running.has_ended()
         {
             *slot = Some(replica);
+        }
+    }
+
+    /// Checks what a disk holds of the log: no gaps, and no entry of an earlier term after a later one.
+    fn check_log(&self, node: u64, disk: &MemoryDisk) {
+        let mut before: Option<Logged> = None;
+        for (index, bytes) in disk.held() {
+            let entry = match Logged::decode(index, &bytes) {
+                Ok(entry) => entry,
+                Err(reason) => {
+                    self.complain(format!("the log of node {node}: {reason}"));
+                    return;
+                }
+            };
+            if let Some(before) = before
+                && (before.index + 1 != index || before.term > entry.term)
+            {
+                let (at, term) = (before.index, before.term);
+                let now = entry.term;
+                self.complain(format!(
+                    "the log of node {node} has entry {index} of term {now} after entry {at} of \
+                     term {term}"
+                ));
+                return;
+            }
+            before = Some(entry);
         }
     }
 
@@ -363,7 +398,10 @@ impl Cluster {
             return;
         };
         self.shared.trace.tell(|| format!("stop {node} dark {dark}"));
-        drop(replica);
+        if let Some(replica) = replica {
+            let start = self.nodes().get(&node).map_or(0, |machine| machine.starts);
+            self.take_down(node, start, &replica.status());
+        }
         process.kill();
         self.shared.network.gone(node, dark);
         if dark && let Some(machine) = self.nodes().get_mut(&node) {
@@ -383,7 +421,45 @@ impl Cluster {
             let Some((_, replica)) = self.running(id) else { continue };
             let status = replica.status();
             let start = self.nodes().get(&id).map_or(0, |machine| machine.starts);
+            self.take_down(id, start, &status);
             self.told_mut().seen.push(Seen { node: id, start, at, status });
+        }
+    }
+
+    /// Takes down which entries a node has applied. All that its log holds up to there is committed;
+    /// what it held before it was purged is, too, unless a snapshot came in between.
+    fn take_down(&self, node: u64, start: u64, status: &Status) {
+        let Some(applied) = status.applied_index else { return };
+        let installs = status.snapshot_installs;
+        let disk = self.disk(node);
+        let mut told = self.told_mut();
+        let taken = told.taken.entry(node).or_default();
+        let went_on = taken.start == start && taken.installs == installs;
+        let from = match taken.upto.filter(|_| went_on) {
+            Some(upto) => upto + 1,
+            None => status.purged_index.map_or(0, |purged| purged + 1),
+        };
+        *taken = Taken { start, installs, upto: Some(applied) };
+        let mut clashes = Vec::new();
+        for (index, bytes) in disk.entries(from..=applied) {
+            match told.committed.get(&index) {
+                None => drop(told.committed.insert(index, bytes)),
+                Some(known) if *known == bytes => {}
+                Some(_) => clashes.push(index),
+            }
+        }
+        drop(told);
+        for index in clashes {
+            self.complain(format!("node {node} has applied another entry {index} than others"));
+        }
+        if status.snapshot_index.is_some() {
+            self.shared.reached.mark(Mark::Snapshot);
+        }
+        if status.purged_index.is_some() {
+            self.shared.reached.mark(Mark::Purge);
+        }
+        if installs > 0 {
+            self.shared.reached.mark(Mark::Install);
         }
     }
 

@@ -70,8 +70,8 @@ pub(crate) fn look_at<S: Store>(
         claim.to_mut().fingerprints = record.fingerprints.clone();
     }
     let replay = decide::local_replay(&policy, &record, &claim, store_time, latest);
-    look.answer = replay
-        .map(|replay| Outcome { store_time, result: Ok(Answer::Replay(Box::new(replay))) });
+    look.answer =
+        replay.map(|replay| Outcome { store_time, result: Ok(Answer::Replay(Box::new(replay))) });
     if planted::is(Planted::StalePending) && look.answer.is_none() {
         look.answer = stale_pending(&record, &clock);
     }

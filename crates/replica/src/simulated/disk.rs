@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -88,6 +89,17 @@ pub enum LoggedPayload {
     Commands(Timestamp, Vec<Command>),
 }
 
+impl Logged {
+    /// Reads what a log keeps at an index.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn decode(index: u64, bytes: &[u8]) -> Result<Self, String> {
+        decode(index, bytes)
+    }
+}
+
 fn decode(index: u64, bytes: &[u8]) -> Result<Logged, String> {
     let entry: proto::Entry = codec::decode_message(bytes).map_err(|fault| fault.to_string())?;
     let entry = wire::entry_from(entry).map_err(|error| error.to_string())?;
@@ -164,15 +176,22 @@ impl MemoryDisk {
         }
     }
 
-    /// Every entry that this log holds, or held until it was purged.
-    ///
-    /// # Errors
-    ///
-    /// If one of them cannot be read.
-    pub fn entries(&self, from: u64) -> Result<Vec<Logged>, String> {
+    /// The entries in the range that this log holds, or held until they were purged, as it keeps them.
+    #[must_use]
+    pub fn entries(&self, range: RangeInclusive<u64>) -> Vec<(u64, Vec<u8>)> {
+        if range.is_empty() {
+            return Vec::new();
+        }
         let state = self.log.state.read().unwrap_or_else(PoisonError::into_inner);
-        let entries = state.simulated.entries.range(from..);
-        entries.map(|(index, bytes)| decode(*index, bytes)).collect()
+        let entries = state.simulated.entries.range(range);
+        entries.map(|(index, bytes)| (*index, bytes.clone())).collect()
+    }
+
+    /// The entries that this log holds, as it keeps them.
+    #[must_use]
+    pub fn held(&self) -> Vec<(u64, Vec<u8>)> {
+        let state = self.log.state.read().unwrap_or_else(PoisonError::into_inner);
+        log_rows(&state.live).collect()
     }
 
     /// How often the log was synced.

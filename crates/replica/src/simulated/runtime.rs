@@ -282,7 +282,7 @@ async fn rest(duration: Duration) {
 
 /// What openraft runs on: tokio, with the tasks of one process kept together and its dice loaded.
 #[derive(Debug)]
-pub struct Runtime(TokioRuntime);
+pub(crate) struct Runtime(TokioRuntime);
 
 /// openraft's own wrapper, for its generator only.
 type Dice = DeterministicRng<TokioRuntime>;

@@ -171,6 +171,7 @@ impl LogStore {
             what: format!("{what}: {reason}"),
         };
         let vote = read_meta::<firstclaim_proto::peer::v1::Vote>(&**engine, meta::VOTE)?
+            .filter(|_| !planted::is(Planted::VoteForgotten))
             .map(|vote| wire::vote_from(&vote));
         let purged = read_meta::<firstclaim_proto::peer::v1::LogId>(&**engine, meta::PURGED)?
             .map(|id| wire::log_id_from(&id));

@@ -309,6 +309,11 @@ impl StateMachine {
         }
         let store_time = state.cluster()?.clock.now();
         let mut batch = state.into_batch()?;
+        if planted::is(Planted::AppliedApart) {
+            let mut position = Batch::default();
+            self.put_position(&mut position, membership.clone());
+            engine.write(position, Durability::Process)?;
+        }
         self.put_position(&mut batch, membership);
         let changed = changed_records(&batch);
         engine.write(batch, Durability::Process)?;
@@ -334,7 +339,10 @@ impl StateMachine {
             return Err(StoreError::FormerEntry { path: self.log_path.clone(), index });
         }
         let stamp = Stamp { term: term_of(&log_id), index, time: decoded.time };
-        let outcomes = firstclaim_core::apply(state, stamp, &decoded.commands)?;
+        let mut outcomes = firstclaim_core::apply(state, stamp, &decoded.commands)?;
+        if planted::is(Planted::OutcomesOutOfOrder) {
+            outcomes.reverse();
+        }
         if decoded.former {
             // So the state is the same as if it had been migrated after this entry.
             let mut cluster = state.cluster()?;
