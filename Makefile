@@ -22,7 +22,7 @@ BUF := $(CARGO_TARGET_DIR)/tools/bin/buf
 # What a caller of the service needs, and what must never need RocksDB.
 SLIM := --no-default-features -p firstclaim-core -p firstclaim-proto -p firstclaim-client -p firstclaim-cli
 
-.PHONY: help setup rocksdb build demo test check slim docs tests once fix mutants bench env
+.PHONY: help setup rocksdb build demo test check slim docs tests once fix mutants sim planted bench env
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | sed 's/\$$\$$/$$/g' | expand -t 18
@@ -74,6 +74,16 @@ fix: rocksdb ## format, apply lint suggestions, rewrite the golden outputs: read
 
 mutants: setup ## break the contract on purpose: each patch of tests/mutants must make a test fail
 	@tests/mutants/run
+
+# The simulators have a profile and a target folder of their own, and need no RocksDB.
+SIM := CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/sim" $(CARGO) run --locked --quiet --profile sim -p firstclaim-sim
+SEEDS ?= 2000
+
+sim: setup ## play SEEDS worlds of workers, providers and operators against core and its model
+	@$(SIM) -- --seeds $(SEEDS)
+
+planted: setup ## plant each bug of core in turn: all must be found within 500 seeds
+	@$(SIM) --features planted -- planted
 
 bench: build ## measure three local regions with 1, 64 and 256 callers
 	@xtask/bench "$(BIN)"

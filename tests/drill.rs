@@ -6,7 +6,7 @@ use std::time::Duration;
 use firstclaim_client::v1;
 use firstclaim_client::v1::cluster_service_client::ClusterServiceClient;
 use firstclaim_tests::cli::Cli;
-use firstclaim_tests::cluster::{Cluster, channel, free_port};
+use firstclaim_tests::cluster::{Cluster, Node, channel, free_port};
 use firstclaim_tests::process::{Process, command};
 use firstclaim_tests::{Outcome, binary, say, seed};
 use rand::Rng as _;
@@ -45,7 +45,10 @@ async fn the_drill_passes_while_the_leader_is_killed() {
     let endpoints = cluster.endpoints();
     let both = tokio::join!(drill(&endpoints), kill(&mut cluster, seed));
     match both {
-        (Ok(report), Ok(())) => judge(&report),
+        (Ok(report), Ok(())) => {
+            judge(&report);
+            duplicates_are_told(&cluster);
+        }
         (Err(fault), _) | (_, Err(fault)) => panic!("{}", cluster.explain(&fault)),
     }
 }
@@ -103,6 +106,21 @@ fn judge(report: &Value) {
     assert_eq!(number(named("two-requests-one-key"), "refused"), 3);
     assert!(number(named("crash-after-effect"), "dispatchAttempts") >= 6);
     assert_eq!(number(named("crash-after-effect"), "providerEffects"), 3);
+}
+
+/// Reported elsewhere, case 11: work that was skipped without a sign. Each node that stopped a
+/// duplicate says so, and names the key by its digest only.
+fn duplicates_are_told(cluster: &Cluster) {
+    let written: Vec<String> = cluster.nodes().iter().map(Node::output).collect();
+    let lines: Vec<&str> = written
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter(|line| line.contains("duplicate, skipped"))
+        .collect();
+    assert!(!lines.is_empty(), "no duplicate was told of");
+    for line in lines {
+        assert!(line.contains("key_digest") && line.contains("outcome"), "{line}");
+    }
 }
 
 /// `firstclaim dev` on free ports, with a node that leads.

@@ -19,7 +19,9 @@ const PUBLIC: [&str; 5] = [
 const PEER: &str = "firstclaim/peer/v1/peer.proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
+    // Asked for when it runs: a target folder may be shared by trees that lie elsewhere.
+    let here = env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set by cargo")?;
+    let root = Path::new(&here).join("../../proto");
     println!("cargo::rerun-if-changed={}", root.display());
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set by cargo")?);
 

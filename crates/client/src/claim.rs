@@ -59,6 +59,7 @@ pub(crate) struct Standing {
     pub(crate) deadline: Instant,
     pub(crate) safe_until: Instant,
     pub(crate) mode: v1::Mode,
+    pub(crate) effects: Vec<v1::Effect>,
     pub(crate) lost: Option<Lost>,
     pub(crate) ended: bool,
 }
@@ -145,6 +146,7 @@ impl Claim {
             deadline: term.sent + term.lease,
             safe_until: term.sent + term.safe,
             mode: acquired.mode(),
+            effects: acquired.effects.clone(),
             lost: None,
             ended: false,
         }));
@@ -208,6 +210,13 @@ impl Claim {
     #[must_use]
     pub fn mode(&self) -> v1::Mode {
         self.inner.standing.borrow().mode
+    }
+
+    /// What happened under earlier grants, or did not, with its evidence: as of the grant, or of the
+    /// renewal that showed its rise to EXECUTE. Look at it before you act after others.
+    #[must_use]
+    pub fn effects(&self) -> Vec<v1::Effect> {
+        self.inner.standing.borrow().effects.clone()
     }
 
     /// When the lease ends, as of the last renewal. See the caveat about suspension in the module.

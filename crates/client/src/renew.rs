@@ -93,6 +93,9 @@ pub(crate) fn extend(
         if answer.message.mode() != v1::Mode::Unspecified {
             standing.mode = answer.message.mode();
         }
+        if !answer.message.effects.is_empty() {
+            standing.effects.clone_from(&answer.message.effects);
+        }
     });
     Some(term.lease)
 }

@@ -6,6 +6,7 @@ use crate::fingerprint::{FingerprintSet, Intent};
 use crate::limits;
 use crate::name::{IdempotencyKey, RecordRef};
 use crate::outcome::{Answer, Outcome, Refusal};
+use crate::planted::{self, Planted};
 use crate::policy::{DuplicateIntent, Policy};
 use crate::record::{Logical, Record};
 use crate::store::{RecordId, Store};
@@ -43,6 +44,19 @@ pub fn apply<S: Store>(
 const REVISION_PLACE_BITS: u32 = 9;
 
 const _: () = assert!(limits::ENTRY_COMMANDS_MAX <= 1 << REVISION_PLACE_BITS);
+
+/// Bugs about what a grant freezes: the record takes it from the present policy.
+fn thaw(record: &mut Record, policy: &Policy) {
+    let frozen = &mut record.frozen;
+    if planted::is(Planted::OnLapseOfPolicy) {
+        frozen.on_lapse = policy.on_lapse;
+    } else if planted::is(Planted::DelayOfPolicy) {
+        frozen.takeover_delay = policy.takeover_delay;
+    } else if planted::is(Planted::RetentionOfPolicy) {
+        frozen.result_retention = policy.result_retention;
+        frozen.identity_retention = policy.identity_retention;
+    }
+}
 
 /// One command on its way to its decision.
 struct Step<'a, S> {
@@ -83,7 +97,14 @@ impl<S: Store> Step<'_, S> {
                 self.record(&it.record, |context, prior| decide::revoke(context, prior, it))
             }
             Command::Purge(it) => {
-                self.record(&it.record, |context, prior| decide::purge(context, prior, it))
+                let purge = |context: &mut Context<'_>, prior: Option<&Record>| {
+                    decide::purge(context, prior, it)
+                };
+                let decided = self.record(&it.record, purge)?;
+                if decided.is_ok() {
+                    self.purge_history(&it.record)?;
+                }
+                Ok(decided)
             }
             Command::ExtendExisting(it) => {
                 decide::extend_existing(self.store, self.cluster, it, self.revision)
@@ -94,7 +115,11 @@ impl<S: Store> Step<'_, S> {
                 decide::delete_tenant(self.store, self.cluster, self.stamp, it)
             }
             Command::DeleteNamespace(it) => {
-                decide::delete_namespace(self.store, self.cluster, self.stamp, it)
+                let deleted = decide::delete_namespace(self.store, self.cluster, self.stamp, it)?;
+                if planted::is(Planted::EpochRestarts) && deleted.is_ok() {
+                    self.cluster.epoch_counter = 0;
+                }
+                Ok(deleted)
             }
             Command::Sweep(it) => decide::sweep(self.store, self.cluster, *it).map(Ok),
             Command::Tick => Ok(Ok(Answer::Ticked)),
@@ -121,6 +146,18 @@ impl<S: Store> Step<'_, S> {
         self.on_record(record, Some(fingerprints), decide)
     }
 
+    /// Drops what callers said about attempts that were not granted.
+    fn purge_history(&mut self, record: &RecordRef) -> Result<(), S::Error> {
+        let slot = self.store.namespace(&record.tenant, &record.namespace)?;
+        let Some(Slot::Live(namespace)) = slot else { return Ok(()) };
+        let id = RecordId { namespace: namespace.id, key: record.key.clone() };
+        if let Some(mut history) = self.store.history(&id)? {
+            history.purge();
+            self.store.put_history(&id, history)?;
+        }
+        Ok(())
+    }
+
     /// Loads what a record command needs, lets it decide, and writes what it changed.
     fn on_record(
         &mut self,
@@ -137,7 +174,10 @@ impl<S: Store> Step<'_, S> {
         };
         let id = RecordId { namespace: namespace.id, key: record.key.clone() };
         let policy = namespace.effective(&tenant);
-        let prior = self.store.record(&id)?;
+        let mut prior = self.store.record(&id)?;
+        if let Some(prior) = &mut prior {
+            thaw(prior, &policy);
+        }
         // A forgotten record counts as absent, whether or not it has been swept.
         let logical = prior.as_ref().and_then(|it| it.logical(&self.cluster.clock));
         let mut similar = Vec::new();

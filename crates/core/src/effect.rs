@@ -10,6 +10,7 @@ use crate::limits;
 use crate::name::{
     AttemptId, EffectId, OwnerLabel, Principal, ProviderKey, ProviderName, SlotName,
 };
+use crate::planted::{self, Planted};
 use crate::policy::Retention;
 use crate::record::Epoch;
 use crate::time::{Millis, Timestamp};
@@ -203,9 +204,17 @@ impl Findings {
             return Found::New;
         };
         match (first.verdict.committed(), settlement.verdict.committed()) {
+            (false, false) if planted::is(Planted::SecondNotCommittedReplaces) => {
+                self.settlement = Some(settlement);
+                Found::New
+            }
             (false, false) => Found::Repeated,
             (true, true) if first.evidence.digest == settlement.evidence.digest => Found::Repeated,
             (true, _) => Found::Contradiction { kept: self.contradict(settlement) },
+            (false, true) if planted::is(Planted::ConflictUnnoticed) => {
+                self.settlement = Some(settlement);
+                Found::New
+            }
             (false, true) => {
                 let first = self.settlement.replace(settlement);
                 if let Some(first) = first {
@@ -272,7 +281,10 @@ impl Effect {
     /// When it was first permitted.
     #[must_use]
     pub fn first_permitted(&self) -> Timestamp {
-        self.permits.iter().map(|permit| permit.permitted_time).min().unwrap_or_default()
+        let times = self.permits.iter().map(|permit| permit.permitted_time);
+        let first =
+            if planted::is(Planted::WindowOfLastPermit) { times.max() } else { times.min() };
+        first.unwrap_or_default()
     }
 
     /// Whether the provider still tells repeats apart when one is sent as late as `not_after` and

@@ -37,6 +37,13 @@ pub struct History {
 }
 
 impl History {
+    /// Drops the labels, which may be personal.
+    pub fn purge(&mut self) {
+        for sighting in &mut self.sightings {
+            sighting.labels = Labels::default();
+        }
+    }
+
     /// Takes a report in.
     pub fn add(&mut self, sightings: &[Sighting], counts: &BTreeMap<String, u64>) {
         self.sightings.extend(sightings.iter().cloned());

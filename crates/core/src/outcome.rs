@@ -150,6 +150,8 @@ pub struct Settled {
     pub open: Journal,
     /// Whether the settlement completed the record.
     pub completed_record: bool,
+    /// What the holder of a live claim has to know if it may execute after others.
+    pub inherited: Option<Inherited>,
 }
 
 /// A key that is bound to its request.
@@ -274,7 +276,7 @@ pub struct Unresolved {
 }
 
 /// A lease that was made longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
     /// Its epoch.
     pub epoch: Epoch,
@@ -282,6 +284,20 @@ pub struct Renewed {
     pub mode: Mode,
     /// The new deadline.
     pub lease_expire_time: Timestamp,
+    /// What it has to know if it may execute after others.
+    pub inherited: Option<Inherited>,
+}
+
+/// What the holder of an EXECUTE claim has to know of the grants before its own. A claim that rose learns
+/// it from the answer that shows the rise: what it is about to do may be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inherited {
+    /// Names this life of the key: the first half of every effect's uid.
+    pub life: u64,
+    /// What a lapse of the present grant means.
+    pub on_lapse: OnLapse,
+    /// Everything that happened, or did not, with its evidence.
+    pub journal: Journal,
 }
 
 /// A record that was completed.

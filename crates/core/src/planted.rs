@@ -87,8 +87,15 @@ planted! {
         ResolveKeepsEpoch "resolve-keeps-epoch" "A resolution gives no new epoch."
         OverrideEarly "override-early" "An override counts while the effect may still be sent."
         TerminalChanges "terminal-changes" "A second Complete of the completing epoch replaces the result."
-        SweepTakesLive "sweep-takes-live" "The sweeper removes lapsed and live claims."
-        ForgottenUntilSwept "forgotten-until-swept" "A forgotten record answers until the sweeper comes by."
+        SweepTakesLive "sweep-takes-live" "The sweeper removes claims by the age of their last write."
+        ResultUntilSwept "result-until-swept" "A result is answered until the sweeper drops it."
+        CompleteBesideOpen "complete-beside-open" "A record is completed beside an open effect."
+        ExecuteBesideOpen "execute-beside-open" "A lapsed claim is executed again beside what is open."
+        RiseWithOpen "rise-with-open" "A recovering claim rises while something is open."
+        UnbindAfterEffect "unbind-after-effect" "A key is unbound although an effect was recorded under it."
+        AnyStatusRefuses "any-status-refuses" "A refusal counts that the provider may take back."
+        SkewIgnored "skew-ignored" "The replay horizon grants no skew."
+        DeletionForgotten "deletion-forgotten" "A namespace made anew forgets that it was deleted."
     }
     Replica {
         FlushBeforeSync "flush-before-sync" "An entry is reported as flushed before it is synced."

@@ -8,6 +8,7 @@ use crate::fingerprint::{FingerprintSet, Intent};
 use crate::limits;
 use crate::name::{AttemptId, Labels, OwnerLabel, Principal, Region};
 use crate::outcome::AcquiredKind;
+use crate::planted::{self, Planted};
 use crate::policy::{OnLapse, Policy, Retention};
 use crate::time::{Expiry, Millis, StoreClock, Timestamp};
 
@@ -375,7 +376,9 @@ impl Record {
             State::Reserved { identity_expire_time } => (Logical::Reserved, *identity_expire_time),
             State::Claimed => {
                 // Strict: at its deadline a claim has lapsed.
-                if self.deadline(clock).is_some_and(|deadline| now < deadline) {
+                let inclusive = planted::is(Planted::LeaseInclusive);
+                let holds = |deadline| now < deadline || inclusive && now == deadline;
+                if self.deadline(clock).is_some_and(holds) {
                     (Logical::Live, Expiry::Never)
                 } else {
                     (Logical::Lapsed, self.lapsed_expiry(clock))
@@ -399,7 +402,9 @@ impl Record {
         if self.lapse_leaves_open() {
             return Expiry::Never;
         }
-        let start = self.deadline(clock).unwrap_or_default().max(self.last_write_time);
+        let deadline = self.deadline(clock).unwrap_or_default();
+        let aged = planted::is(Planted::AgesFromDeadline);
+        let start = if aged { deadline } else { deadline.max(self.last_write_time) };
         self.frozen.identity_retention.from(start)
     }
 
@@ -427,7 +432,8 @@ impl Record {
 
     /// Whether a lapse of the present grant leaves its work open.
     fn own_work_opens(&self) -> bool {
-        self.frozen.on_lapse == OnLapse::Recover && self.has_own_work()
+        let forgets = planted::is(Planted::LapseForgetsWork);
+        self.frozen.on_lapse == OnLapse::Recover && self.has_own_work() && !forgets
     }
 
     /// What happened and may have happened at store time, the work of a lapsed claim included.
@@ -507,6 +513,9 @@ impl Record {
     #[must_use]
     pub fn latest_deadline(&self, clock: &StoreClock) -> Option<Timestamp> {
         let grant = self.grant.as_ref()?;
+        if planted::is(Planted::WorkForgetsGrace) {
+            return Some(grant.lease_expire_time.max(grant.revoked_deadline));
+        }
         let latest = clock.latest_deadline(grant.lease_expire_time, grant.lease_written_time);
         Some(latest.max(grant.revoked_deadline))
     }
@@ -552,7 +561,9 @@ impl Record {
             | State::Unbound { identity_expire_time, .. } => *identity_expire_time,
             State::Unresolved { .. } => Expiry::Never,
             State::Claimed => {
-                if self.lapse_leaves_open() {
+                if planted::is(Planted::SweepTakesLive) {
+                    self.frozen.identity_retention.from(self.last_write_time)
+                } else if self.lapse_leaves_open() {
                     Expiry::Never
                 } else {
                     let lease = self.grant.as_ref().map(|grant| grant.lease_expire_time);

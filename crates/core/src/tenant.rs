@@ -170,7 +170,9 @@ impl Namespace {
             if (last.identity_retention, last.skew) == (identity_retention, skew) {
                 return Ok(());
             }
-            last.until = Some(now);
+            // Store time may stand still: what was claimed before in this very millisecond was claimed
+            // under the version that ends.
+            last.until = Some(now.after(Millis(1)));
         }
         if self.versions.len() >= limits::POLICY_VERSIONS_MAX {
             return Err(Invalid::new(

@@ -141,6 +141,7 @@ mod tests {
         })
     }
 
+    /// Reported elsewhere: case 95.
     #[test]
     fn decisions_of_people_are_told_with_who_and_why_and_never_with_a_key() {
         let reason = || "asked to".to_owned();

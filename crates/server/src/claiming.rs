@@ -120,15 +120,7 @@ fn note(
             let outcome = count(node, asked, answer, path);
             let skipped = skipped(answer);
             match skipped {
-                Some(_) => tracing::debug!(
-                    tenant,
-                    namespace,
-                    key_digest,
-                    region,
-                    outcome,
-                    ?path,
-                    "duplicate, skipped"
-                ),
+                Some(outcome) => tell_of_duplicate(node, asked, outcome, path),
                 None => tracing::debug!(tenant, namespace, key_digest, region, outcome, "claim"),
             }
             skipped
@@ -137,14 +129,7 @@ fn note(
             count_refusal(node, record, refusal);
             let outcome = refusal.reason().as_str();
             if matches!(refusal, Refusal::DuplicateIntent { .. }) {
-                tracing::debug!(
-                    tenant,
-                    namespace,
-                    key_digest,
-                    region,
-                    outcome,
-                    "duplicate, skipped"
-                );
+                tell_of_duplicate(node, asked, outcome, path);
             }
             concerns_a_record(refusal).then_some(outcome)
         }
@@ -153,6 +138,22 @@ fn note(
         let lost = node.sightings.note(asked, outcome, store_time);
         node.metrics.sightings_dropped.inc_by(lost);
     }
+}
+
+/// The log line of a duplicate that was stopped: the work behind it was skipped, and here is its sign.
+fn tell_of_duplicate(node: &Node, asked: &Claim, outcome: &str, path: ReplayPath) {
+    let Some(left_out) = node.duplicate_lines.take(Instant::now()) else { return };
+    tracing::info!(
+        tenant = asked.record.tenant.as_str(),
+        namespace = asked.record.namespace.as_str(),
+        key_digest = key_digest(&asked.record),
+        owner = asked.owner.as_str(),
+        region = asked.region.as_str(),
+        outcome,
+        ?path,
+        lines_left_out = left_out,
+        "duplicate, skipped"
+    );
 }
 
 /// What the history calls an answer that granted nothing.

@@ -14,6 +14,7 @@ mod call;
 mod claiming;
 pub mod config;
 pub mod dev;
+mod duplicates;
 mod edge;
 mod forward;
 mod listen;

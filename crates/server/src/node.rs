@@ -16,6 +16,7 @@ use crate::admission::Gate;
 use crate::audit;
 use crate::call::Call;
 use crate::config::Config;
+use crate::duplicates::DuplicateLines;
 use crate::forward::Forwarder;
 use crate::metrics::Metrics;
 use crate::proposer::{Proposer, Unanswered};
@@ -40,6 +41,7 @@ pub(crate) struct Node {
     pub(crate) region: Region,
     pub(crate) rate: RateLimiter,
     pub(crate) sightings: Sightings,
+    pub(crate) duplicate_lines: DuplicateLines,
     pub(crate) waiters: Waiters,
     pub(crate) watchers: Watchers,
 }

@@ -26,6 +26,7 @@ use tower::util::MapResponseLayer;
 
 use crate::admission::Gate;
 use crate::config::{Config, ConfigError};
+use crate::duplicates::DuplicateLines;
 use crate::forward::Forwarder;
 use crate::listen::{self, ListenError};
 use crate::metrics::Metrics;
@@ -215,6 +216,7 @@ fn node(
         region,
         rate: RateLimiter::default(),
         sightings: Sightings::default(),
+        duplicate_lines: DuplicateLines::default(),
         waiters: Waiters::default(),
         watchers: Watchers::default(),
         config,

@@ -50,6 +50,8 @@ pub enum Observation {
         mode: Mode,
         /// The new deadline.
         lease_expire_time: Timestamp,
+        /// What a holder that may execute has to know of the grants before its own.
+        inherited: Option<(OnLapse, Vec<Seen>)>,
     },
     /// A record that was completed.
     Completed {
@@ -283,6 +285,8 @@ pub struct Settled {
     pub open: Vec<Seen>,
     /// Whether it completed the record.
     pub completed_record: bool,
+    /// What a holder that may execute has to know of the grants before its own.
+    pub inherited: Option<(OnLapse, Vec<Seen>)>,
 }
 
 /// A key that is bound to its request.

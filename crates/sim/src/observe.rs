@@ -1,7 +1,8 @@
 //! From the answer of the real implementation to what is compared of it.
 
 use firstclaim_core::effect::{Effect, Findings, Journal, Work};
-use firstclaim_core::outcome::{self, Answer, Outcome, PendingReason, Refusal};
+use firstclaim_core::outcome::{self, Answer, Inherited, Outcome, PendingReason, Refusal};
+use firstclaim_core::policy::OnLapse;
 use firstclaim_core::record::{self, Logical};
 use firstclaim_core::{EffectName, EffectUid, IdempotencyKey, Timestamp};
 
@@ -33,6 +34,7 @@ fn answered(answer: &Answer, now: Timestamp) -> Observation {
             epoch: it.epoch,
             mode: it.mode,
             lease_expire_time: it.lease_expire_time,
+            inherited: inherited(it.inherited.as_ref()),
         },
         Answer::Completed(it) => {
             Observation::Completed { completion: completion(&it.completion), repeated: it.repeated }
@@ -63,6 +65,7 @@ fn answered(answer: &Answer, now: Timestamp) -> Observation {
             mode: it.mode,
             open: journal(&it.open, it.uid.life),
             completed_record: it.completed_record,
+            inherited: inherited(it.inherited.as_ref()),
         })),
         Answer::Reserved(it) => Observation::Reserved(Box::new(reserved(it))),
         Answer::Resolved(it) => {
@@ -175,6 +178,10 @@ fn completion(it: &record::Completion) -> Completion {
         result_expire_time: it.result_expire_time,
         identity_expire_time: it.identity_expire_time,
     }
+}
+
+fn inherited(it: Option<&Inherited>) -> Option<(OnLapse, Vec<Seen>)> {
+    it.map(|it| (it.on_lapse, journal(&it.journal, it.life)))
 }
 
 /// Everything in a journal, by uid.

@@ -41,6 +41,7 @@ pub const ROWS: &[Row] = &[
     "6 Complete: ends a conflict",
     "6 Complete: lapsed",
     "6 Complete: live",
+    "6 Complete: refused, its COMMITTED work completes",
     "6 Complete: released UNKNOWN",
     "6 Complete: settles work of earlier epochs",
     "6 Purge",

@@ -127,7 +127,7 @@ async fn a_permit_is_asked_for_again_with_the_same_number() {
 #[tokio::test]
 async fn a_claim_rises_only_when_its_own_renewal_says_so() {
     for (confirmed, step) in [
-        (v1::Mode::Execute, Step::Mode(v1::Mode::Execute)),
+        (v1::Mode::Execute, Step::Risen(vec![effect("payment", v1::EffectState::NotCommitted)])),
         (v1::Mode::Reconcile, Step::Mode(v1::Mode::Reconcile)),
         (
             v1::Mode::Reconcile,
@@ -144,6 +144,10 @@ async fn a_claim_rises_only_when_its_own_renewal_says_so() {
             firstclaim_client::Settlement::of(&open, Finding::NotFound(as_of)).evidence("t", "404");
         claim.settle(&settlement).await.unwrap();
         assert_eq!(claim.mode(), confirmed);
+        let known = claim.effects()[0].state();
+        let risen = confirmed == v1::Mode::Execute;
+        let expected = if risen { v1::EffectState::NotCommitted } else { v1::EffectState::Open };
+        assert_eq!(known, expected, "what a rise shows");
         assert_eq!(claim.safe_to_dispatch(Duration::ZERO).is_ok(), confirmed == v1::Mode::Execute);
         // The one who settles is the owner of the claim.
         assert_eq!(node.node.seen()[1].attempt_id, "worker-7");

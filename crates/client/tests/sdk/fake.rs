@@ -46,6 +46,8 @@ pub(crate) enum Step {
     },
     /// Answers a renewal or a settlement as a record with a claim in that mode.
     Mode(v1::Mode),
+    /// A renewal of a claim that rose to EXECUTE: what happened before, or did not.
+    Risen(Vec<v1::Effect>),
     /// Answers a batch with that many answers; of every item but the first the fate is unknown.
     Items(usize),
     /// Streams records with these revisions, then ends the stream, or breaks it.
@@ -290,9 +292,10 @@ impl ClaimService for Node {
             Some(Step::Grant { lease, .. }) => lease,
             Some(_) | None => Duration::from_secs(30),
         };
-        let mode = match step {
-            Some(Step::Mode(mode)) => mode,
-            Some(_) | None => v1::Mode::Execute,
+        let (mode, effects) = match step {
+            Some(Step::Mode(mode)) => (mode, Vec::new()),
+            Some(Step::Risen(effects)) => (v1::Mode::Execute, effects),
+            Some(_) | None => (v1::Mode::Execute, Vec::new()),
         };
         Ok(Response::new(v1::RenewResponse {
             lease_expire_time: at(NOW + millis(lease)),
@@ -300,6 +303,8 @@ impl ClaimService for Node {
             store_time: at(NOW),
             mode: mode.into(),
             epoch: request.epoch,
+            on_lapse: v1::OnLapse::Recover.into(),
+            effects,
         }))
     }
 

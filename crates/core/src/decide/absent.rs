@@ -5,6 +5,7 @@ use crate::fingerprint::FingerprintSet;
 use crate::invalid::Invalid;
 use crate::name::{IdempotencyKey, Labels};
 use crate::outcome::Refusal;
+use crate::planted::{self, Planted};
 use crate::policy::{DuplicateIntent, Requirement};
 use crate::record::{Epoch, Frozen, Record, State};
 use crate::tenant::Namespace;
@@ -104,9 +105,10 @@ fn check_horizon(context: &Context<'_>, newcomer: &Newcomer<'_>) -> Result<(), R
     if born > now.after(skew) {
         return Err(Refusal::IntentTimeInFuture { intent_time: born, skew });
     }
+    let predecessor = predecessor.filter(|_| !planted::is(Planted::DeletionForgotten));
     let of_predecessor = predecessor.is_some_and(|grave| born <= grave.deleted_time.after(skew));
     let late = of_predecessor || forgotten_by_version(context.namespace, born, now);
-    if late && !newcomer.admitted {
+    if late && !newcomer.admitted && !planted::is(Planted::HorizonUnchecked) {
         return Err(Refusal::LateReplay { intent_time });
     }
     Ok(())
@@ -115,7 +117,8 @@ fn check_horizon(context: &Context<'_>, newcomer: &Newcomer<'_>) -> Result<(), R
 /// The replay horizon over every retention that the namespace ever had, each with its own skew.
 fn forgotten_by_version(namespace: &Namespace, born: Timestamp, now: Timestamp) -> bool {
     namespace.versions.iter().any(|version| {
-        let start = born.before(version.skew);
+        let exact = planted::is(Planted::SkewIgnored);
+        let start = if exact { born } else { born.before(version.skew) };
         let in_force = version.until.is_none_or(|until| start < until);
         let passed = |from: Timestamp| version.identity_retention.from(from).has_come(now);
         in_force && passed(version.from) && passed(start)

@@ -11,6 +11,7 @@ use crate::limits;
 use crate::outcome::{
     Acquired, AcquiredKind, Answer, Pending, PendingReason, Permitted, Refusal, Replay, Unresolved,
 };
+use crate::planted::{self, Planted};
 use crate::policy::{Policy, Requirement};
 use crate::record::{
     Completion, Disposition, Ending, Frozen, Grant, KnownAttempt, Logical, Mode, Record, State,
@@ -29,7 +30,9 @@ pub fn claim(context: &mut Context<'_>, prior: Option<&Record>, claim: &Claim) -
         return first(context, claim);
     };
     // Rows 1 and 2: before the state, on every path.
+    let skips = logical == Logical::Completed && planted::is(Planted::ReplaySkipsFingerprint);
     if logical != Logical::Unbound
+        && !skips
         && let Err(refusal) = check_fingerprint(record, &claim.claim.fingerprints)
     {
         return Decision::refuse(refusal);
@@ -129,7 +132,8 @@ pub(super) fn check_fingerprint(record: &Record, sent: &FingerprintSet) -> Resul
 /// Row 3. The bytes are gone at their time, whether or not the sweeper came by.
 fn replay(now: Timestamp, record: &Record, completion: &Completion, claim: &Claim) -> Replay {
     let mut shown = completion.clone();
-    let expired = completion.result_expire_time.has_come(now);
+    let kept = planted::is(Planted::ResultUntilSwept);
+    let expired = completion.result_expire_time.has_come(now) && !kept;
     if expired {
         shown.result = completion.result.without_bytes();
     }
@@ -164,6 +168,9 @@ fn same_attempt(
         && grant.attempt_id == *attempt_id
     {
         return Some(held(context, record, grant, claim));
+    }
+    if planted::is(Planted::AttemptGrantedTwice) {
+        return None;
     }
     Some(Decision::refuse(Refusal::AttemptSpent { epoch: known.epoch }))
 }
@@ -272,7 +279,7 @@ fn lapsed(
     let mut next = record.clone();
     // What a lapsed holder left open stays open through this grant and all later ones.
     next.note_lapse(&context.cluster.clock);
-    if !open.is_empty() {
+    if !open.is_empty() && !planted::is(Planted::ExecuteBesideOpen) {
         let mode = recovery_mode(context, &open, claim);
         return grant(context, next, claim, AcquiredKind::Recovery, mode);
     }
@@ -343,6 +350,9 @@ fn grant(
     mode: Mode,
 ) -> Decision {
     let now = context.now();
+    if planted::is(Planted::GrantForgetsWork) {
+        record.works.clear();
+    }
     let epoch = context.cluster.next_epoch();
     let asked = claim.claim;
     record.end(&context.cluster.clock, Ending::Lapsed);
@@ -360,7 +370,7 @@ fn grant(
         deadline: now.after(claim.lease),
         settle_horizon: context.policy.settle_horizon,
     });
-    if mode == Mode::Execute {
+    if mode == Mode::Execute || planted::is(Planted::CapCountsRecovery) {
         record.execute_grants = record.execute_grants.saturating_add(1);
     }
     record.epoch = epoch;

@@ -5,6 +5,7 @@ use crate::decide::{Context, Decision, settle, stale};
 use crate::effect::{EffectName, EffectUid, Found, Journal, Settlement, Verdict};
 use crate::name::{AttemptId, OwnerLabel, Principal};
 use crate::outcome::{Answer, Completed, Refusal};
+use crate::planted::{self, Planted};
 use crate::record::{Completion, Disposition, Ending, Epoch, Logical, Record, ResultBody, State};
 use crate::time::Expiry;
 
@@ -15,7 +16,8 @@ pub fn complete(
     complete: &Complete,
 ) -> Decision {
     let Some(record) = prior else { return stale::refuse(None) };
-    if !stale::holds(record, &complete.holder) {
+    let old = planted::is(Planted::OldEpochCompletes) && stale::held(record, &complete.holder);
+    if !(stale::holds(record, &complete.holder) || old) {
         return stale::complete(context, record, complete);
     }
     match &record.state {
@@ -75,6 +77,10 @@ fn again(
         && completion.disposition == complete.disposition
     {
         Ok(answer(completion, true))
+    } else if planted::is(Planted::TerminalChanges) {
+        let changed = Completion { result: complete.result.clone(), ..completion.clone() };
+        next.state = State::Completed(Box::new(changed.clone()));
+        Ok(answer(&changed, false))
     } else {
         Err(Refusal::ResultConflict {
             stored_digest: completion.result.digest.clone(),
@@ -94,12 +100,16 @@ fn store(context: &Context<'_>, record: &Record, complete: &Complete) -> Decisio
         let evidence_kept = false;
         return Decision::refuse(Refusal::EvidenceConflict { uid, evidence_kept });
     }
-    if let Err(refusal) = carry(context, &mut next, complete) {
-        return Decision::kept(context, record, next, Err(refusal));
-    }
-    let open = hindrances(&next, complete);
-    if !open.is_empty() {
-        let refusal = Refusal::UnsettledEffects { life: record.life, open };
+    let carried = carry(context, &mut next, complete).and_then(|()| {
+        let open = hindrances(&next, complete);
+        if open.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::UnsettledEffects { life: record.life, open })
+        }
+    });
+    if let Err(refusal) = carried {
+        settle::complete_by_told_work(context, &mut next);
         return Decision::kept(context, record, next, Err(refusal));
     }
     let owner = grant.owner.clone();
@@ -142,7 +152,8 @@ fn hindrances(record: &Record, complete: &Complete) -> Journal {
     open.works.retain(|work| {
         !succeeded && (work.epoch != complete.holder.epoch || work.findings.conflict)
     });
-    open.effects.retain(|effect| !succeeded || effect.findings.settlement.is_none());
+    let unheeded = planted::is(Planted::CompleteBesideOpen);
+    open.effects.retain(|it| !unheeded && (!succeeded || it.findings.settlement.is_none()));
     open
 }
 

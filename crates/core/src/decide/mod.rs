@@ -46,9 +46,9 @@ pub(crate) use sweep::make_room;
 pub use sweep::sweep;
 
 use crate::name::IdempotencyKey;
-use crate::outcome::{Answer, Refusal};
+use crate::outcome::{Answer, Inherited, Refusal};
 use crate::policy::Policy;
-use crate::record::{Mode, Record};
+use crate::record::{Logical, Mode, Record};
 use crate::tenant::{Cluster, Namespace};
 use crate::time::Timestamp;
 
@@ -110,6 +110,25 @@ impl Decision {
         next.last_write_time = context.now();
         Self { record: Some(Box::new(next)), result }
     }
+}
+
+/// What the holder of a live EXECUTE claim has to know of the grants before its own, if there were any
+/// that left something behind.
+fn inherited(context: &Context<'_>, record: &Record) -> Option<Inherited> {
+    let clock = &context.cluster.clock;
+    let grant = record.grant.as_ref().filter(|grant| grant.mode == Mode::Execute)?;
+    let live = record.logical(clock) == Some(Logical::Live);
+    let journal = record.journal(clock);
+    let earlier = journal.works.iter().any(|work| work.epoch != grant.epoch)
+        || journal
+            .effects
+            .iter()
+            .any(|effect| effect.permits.iter().any(|permit| permit.epoch != grant.epoch));
+    (live && earlier).then_some(Inherited {
+        life: record.life,
+        on_lapse: record.frozen.on_lapse,
+        journal,
+    })
 }
 
 /// A live RESUME or RECONCILE claim with nothing open rises to EXECUTE, unless the cap is reached.

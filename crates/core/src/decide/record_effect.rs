@@ -5,6 +5,7 @@ use crate::decide::{Context, Decision, stale};
 use crate::effect::{Effect, EffectName, EffectUid, Findings, Permit};
 use crate::limits;
 use crate::outcome::{Answer, Permitted, Refusal};
+use crate::planted::{self, Planted};
 use crate::record::{Logical, Mode, Record, State};
 use crate::time::Timestamp;
 
@@ -26,7 +27,7 @@ pub fn record_effect(
         }
         State::Claimed | State::Unresolved { .. } => {}
     }
-    if grant.revoked {
+    if grant.revoked && !planted::is(Planted::RevokedHolderSends) {
         return Decision::refuse(Refusal::Revoked);
     }
     if record.logical(&context.cluster.clock) != Some(Logical::Live) {
@@ -59,7 +60,7 @@ pub(super) fn permit(
             completed_record: false,
         });
     };
-    if grant.revoked {
+    if grant.revoked && !planted::is(Planted::RevokedHolderSends) {
         return Err(Refusal::Revoked);
     }
     let uid = EffectUid { life: record.life, name: EffectName::Effect(dispatch.id.clone()) };
@@ -69,7 +70,7 @@ pub(super) fn permit(
         Mode::Resume => known.is_some(),
         Mode::Reconcile => false,
     };
-    if !allowed {
+    if !(allowed || planted::is(Planted::ModeUnchecked)) {
         return Err(Refusal::EffectNotAllowed {
             problem: format!(
                 "a claim of mode {:?} may not send effect {:?}",
@@ -92,14 +93,20 @@ pub(super) fn permit(
         }
         Some(effect) => {
             check_known(effect, dispatch, &uid)?;
-            let given = effect.permits.iter().find(|given| given.number == dispatch.number);
+            let mut given = effect.permits.iter().find(|given| given.number == dispatch.number);
+            let mut permit = permit;
+            if planted::is(Planted::NumberByServer) {
+                given = None;
+                permit.number = effect.permits.iter().map(|it| it.number).max().unwrap_or(0) + 1;
+            }
             if let Some(given) = given.filter(|given| given.epoch == grant.epoch) {
                 let (permit, provider_key) = (*given, effect.provider_key.clone());
                 return Ok(Permitted { uid, provider_key, permit, repeated: true });
             }
-            check_number(effect, dispatch, &uid)?;
+            check_number(effect, permit.number, &uid)?;
             let permit = Permit { not_after: not_after()?, ..permit };
-            if !effect.redispatchable(permit.not_after, record.frozen.settle_horizon) {
+            let safe = effect.redispatchable(permit.not_after, record.frozen.settle_horizon);
+            if !(safe || planted::is(Planted::WindowUnchecked)) {
                 return Err(unsafe_redispatch(effect, uid));
             }
             permit
@@ -115,7 +122,8 @@ fn write(record: &mut Record, dispatch: &Dispatch, known: Option<usize>, permit:
         Some(at) => {
             let effect = &mut record.effects[at];
             effect.permits.push(permit);
-            effect.settle_horizon = effect.settle_horizon.max(horizon);
+            let last = planted::is(Planted::HorizonOfLastGrant);
+            effect.settle_horizon = if last { horizon } else { effect.settle_horizon.max(horizon) };
         }
         None => record.effects.push(Effect {
             id: dispatch.id.clone(),
@@ -149,10 +157,15 @@ fn check_new(record: &Record, dispatch: &Dispatch, uid: &EffectUid) -> Result<()
         life: record.life,
         name: EffectName::Effect(effect.id.clone()),
     };
-    if let Some(open) = in_slot().find(|effect| effect.findings.open()) {
+    let own = |effect: &Effect| {
+        let last = effect.permits.last().map(|permit| permit.epoch);
+        planted::is(Planted::SlotOpenToHolder) && last == Some(record.epoch)
+    };
+    if let Some(open) = in_slot().find(|effect| effect.findings.open() && !own(effect)) {
         return Err(Refusal::EffectOpen { uid: uid_of(open) });
     }
-    if let Some(done) = in_slot().find(|effect| effect.findings.committed()) {
+    let beside = planted::is(Planted::SlotOpenBesideCommitted);
+    if let Some(done) = in_slot().find(|effect| effect.findings.committed() && !beside) {
         return Err(settled(done, uid_of(done)));
     }
     if record.effects.len() >= limits::EFFECTS_MAX {
@@ -189,9 +202,9 @@ fn check_known(effect: &Effect, dispatch: &Dispatch, uid: &EffectUid) -> Result<
     }
 }
 
-fn check_number(effect: &Effect, dispatch: &Dispatch, uid: &EffectUid) -> Result<(), Refusal> {
+fn check_number(effect: &Effect, number: u32, uid: &EffectUid) -> Result<(), Refusal> {
     let last = effect.permits.iter().map(|permit| permit.number).max().unwrap_or(0);
-    if dispatch.number != last + 1 {
+    if number != last + 1 {
         return Err(Refusal::DispatchNumber { uid: uid.clone(), next: last + 1 });
     }
     if last >= limits::DISPATCHES_MAX {

@@ -4,6 +4,7 @@ use crate::command::{Release, ReleaseKind};
 use crate::decide::{Context, Decision, stale};
 use crate::effect::{Journal, OpenCause};
 use crate::outcome::{Answer, Refusal, Released, ReleasedState};
+use crate::planted::{self, Planted};
 use crate::record::{Ending, Record, State};
 use crate::time::{Expiry, Millis};
 
@@ -53,20 +54,26 @@ fn released(record: &Record) -> Option<Released> {
 /// Nobody knows: the work of this epoch is open from now on, and stays so until it is settled.
 fn unknown(context: &Context<'_>, record: &Record, note: &str) -> Decision {
     let mut next = record.clone();
-    next.note_own_work(&context.cluster.clock, OpenCause::ReleasedUnknown, note);
+    if !planted::is(Planted::ReleaseForgetsWork) {
+        next.note_own_work(&context.cluster.clock, OpenCause::ReleasedUnknown, note);
+    }
     next.state = State::Unresolved { since: context.now() };
     changed(context, next, Ending::ReleasedUnknown)
 }
 
 /// Nothing happened. The holder's own work does not hinder, unless it was called unknown before.
 fn retry(context: &Context<'_>, record: &Record, retry_after: Millis) -> Decision {
-    let noted = Journal { works: record.works.clone(), effects: record.effects.clone() }.open();
-    if !noted.is_empty() {
+    let mut next = record.clone();
+    if record.state == State::Claimed {
+        // All that can be open of its own is a lapse that somebody's settlement wrote down.
+        next.works.retain(|work| work.epoch != record.epoch || !work.findings.open());
+    }
+    let noted = Journal { works: next.works.clone(), effects: next.effects.clone() }.open();
+    if !noted.is_empty() && !planted::is(Planted::RetryWithOpen) {
         return unsettled(record, noted);
     }
     let now = context.now();
     let not_before = now.after(retry_after);
-    let mut next = record.clone();
     // Never forgotten before it may be tried again: that would be a first claim too early.
     let expiry = context.policy.identity_retention.from(now).max(Expiry::At(not_before));
     next.state = State::Retryable { not_before, identity_expire_time: expiry };
@@ -82,7 +89,7 @@ fn unbind(context: &Context<'_>, record: &Record) -> Decision {
     if record.reserved {
         return not_allowed("the key was reserved for its request and cannot be unbound");
     }
-    if !record.effects.is_empty() {
+    if !record.effects.is_empty() && !planted::is(Planted::UnbindAfterEffect) {
         return not_allowed("an effect was recorded under this request");
     }
     let now = context.now();

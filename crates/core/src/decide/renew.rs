@@ -1,10 +1,11 @@
 //! Renew: makes the lease of a live claim longer.
 
 use crate::command::Renew;
-use crate::decide::{Context, Decision, stale};
+use crate::decide::{Context, Decision, inherited, stale};
 use crate::invalid::Invalid;
 use crate::limits;
 use crate::outcome::{Answer, Refusal, Renewed};
+use crate::planted::{self, Planted};
 use crate::record::{Logical, Record, State};
 
 /// Decides a renewal. Semantics §6.
@@ -23,7 +24,8 @@ pub fn renew(context: &mut Context<'_>, prior: Option<&Record>, renew: &Renew) -
             if grant.revoked {
                 return Decision::refuse(Refusal::Revoked);
             }
-            if record.logical(&context.cluster.clock) != Some(Logical::Live) {
+            let live = record.logical(&context.cluster.clock) == Some(Logical::Live);
+            if !(live || planted::is(Planted::RenewRevives)) {
                 return Decision::refuse(Refusal::LeaseExpired {
                     lease_expire_time: grant.lease_expire_time,
                 });
@@ -52,11 +54,9 @@ fn extend(context: &Context<'_>, record: &Record, renew: &Renew) -> Decision {
     // Never earlier than before, grace included.
     grant.lease_expire_time = before.max(now.after(lease));
     grant.lease_written_time = now;
-    let answer = Answer::Renewed(Renewed {
-        epoch: grant.epoch,
-        mode: grant.mode,
-        lease_expire_time: grant.lease_expire_time,
-    });
+    let (epoch, mode, lease_expire_time) = (grant.epoch, grant.mode, grant.lease_expire_time);
     next.last_write_time = now;
+    let inherited = inherited(context, &next);
+    let answer = Answer::Renewed(Renewed { epoch, mode, lease_expire_time, inherited });
     Decision::change(next, answer)
 }

@@ -3,6 +3,7 @@
 use crate::command::Report;
 use crate::limits;
 use crate::outcome::{Answer, Refusal};
+use crate::record::State;
 use crate::store::{RecordId, Store};
 use crate::tenant::{Cluster, Slot};
 
@@ -20,12 +21,16 @@ pub fn report<S: Store>(
         let slot = store.namespace(&told.record.tenant, &told.record.namespace)?;
         let Some(Slot::Live(namespace)) = slot else { continue };
         let id = RecordId { namespace: namespace.id, key: told.record.key.clone() };
-        let known = store.record(&id)?;
-        if known.is_none_or(|record| record.logical(&cluster.clock).is_none()) {
+        let Some(record) = store.record(&id)? else { continue };
+        if record.logical(&cluster.clock).is_none() {
             continue;
         }
         let mut history = store.history(&id)?.unwrap_or_default();
         history.add(&told.sightings, &told.counts);
+        if matches!(&record.state, State::Completed(completion) if completion.purged) {
+            // The report may have been on its way when the record was purged.
+            history.purge();
+        }
         store.put_history(&id, history)?;
     }
     Ok(Ok(Answer::Reported))

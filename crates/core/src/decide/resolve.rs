@@ -6,6 +6,7 @@ use crate::effect::{Effect, EffectName, EffectUid, Findings, Settlement, Verdict
 use crate::invalid::Invalid;
 use crate::name::OwnerLabel;
 use crate::outcome::{Answer, Refusal, ResolvedAnswer};
+use crate::planted::{self, Planted};
 use crate::record::{Completion, Disposition, Ending, Logical, Record, Resolution, State};
 use crate::time::{Expiry, Timestamp};
 
@@ -28,7 +29,9 @@ pub fn resolve(context: &mut Context<'_>, prior: Option<&Record>, resolve: &Reso
     }
     let now = context.now();
     next.end(&context.cluster.clock, Ending::Lapsed);
-    next.epoch = context.cluster.next_epoch();
+    if !planted::is(Planted::ResolveKeepsEpoch) {
+        next.epoch = context.cluster.next_epoch();
+    }
     next.resolution = Some(Resolution {
         expected_epoch: resolve.expected_epoch,
         epoch: next.epoch,
@@ -70,6 +73,7 @@ fn check_state(context: &Context<'_>, record: &Record, resolve: &Resolve) -> Res
     let clock = &context.cluster.clock;
     match record.logical(clock) {
         Some(Logical::Unresolved) => Ok(()),
+        Some(Logical::Live) if planted::is(Planted::ResolveLive) => Ok(()),
         Some(Logical::Live) => {
             Err(Refusal::StillLive { until: record.deadline(clock).unwrap_or_default() })
         }
@@ -169,7 +173,7 @@ fn check_work(now: Timestamp, settle: &Settle, work: &Work) -> Result<(), Refusa
 
 /// Nobody may say "it did not happen" while it may still be sent.
 fn check_override(now: Timestamp, uid: &EffectUid, not_after: Timestamp) -> Result<(), Refusal> {
-    if now < not_after {
+    if now < not_after && !planted::is(Planted::OverrideEarly) {
         return Err(Refusal::NotYetProvable { uid: uid.clone(), provable_time: not_after });
     }
     Ok(())

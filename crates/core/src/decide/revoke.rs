@@ -3,6 +3,7 @@
 use crate::command::Revoke;
 use crate::decide::{Context, Decision, reserve, stale};
 use crate::outcome::{Answer, Refusal, RevokedAnswer};
+use crate::planted::{self, Planted};
 use crate::record::{Logical, Record, State};
 use crate::time::Timestamp;
 
@@ -35,7 +36,8 @@ pub fn revoke(context: &mut Context<'_>, prior: Option<&Record>, revoke: &Revoke
     }
     let (now, deadline) = (context.now(), record.deadline(clock).unwrap_or_default());
     // What was permitted may still be sent: nobody may take over before that is over.
-    let permitted = last_permit(record).unwrap_or_default();
+    let permits = last_permit(record).filter(|_| !planted::is(Planted::RevokeIgnoresPermits));
+    let permitted = permits.unwrap_or_default();
     let lease_expire_time = deadline.min(now.max(permitted));
     let mut next = record.clone();
     if let Some(grant) = &mut next.grant {

@@ -2,15 +2,16 @@
 //! known can be told by whoever knows it.
 
 use crate::command::{Settle, SettleEffect};
-use crate::decide::{Context, Decision, complete, rise};
+use crate::decide::{Context, Decision, complete, inherited, rise};
 use crate::effect::{
     Content, Effect, EffectName, EffectUid, Findings, Found, OpenCause, Settlement, Verdict, Work,
 };
 use crate::invalid::Invalid;
 use crate::name::Principal;
 use crate::outcome::{Answer, Refusal, Settled};
+use crate::planted::{self, Planted};
 use crate::record::{
-    Completion, Disposition, Ending, KnownAttempt, Logical, Record, ResultBody, State,
+    Completion, Disposition, Ending, Grant, KnownAttempt, Logical, Mode, Record, ResultBody, State,
 };
 use crate::time::{Millis, Timestamp};
 
@@ -53,6 +54,7 @@ pub fn settle_effect(
         mode: next.grant.as_ref().filter(|_| state == Logical::Live).map(|grant| grant.mode),
         open: next.open(clock),
         completed_record,
+        inherited: inherited(context, &next),
     };
     Decision::kept(context, record, next, Ok(Answer::Settled(Box::new(settled))))
 }
@@ -217,6 +219,18 @@ pub(super) fn as_evidence(result: &ResultBody) -> Content {
     }
 }
 
+/// Evidence as the result of a record that it completes.
+fn as_result(evidence: &Content) -> ResultBody {
+    ResultBody {
+        digest: evidence.digest.clone(),
+        length: evidence.length,
+        content_type: evidence.content_type.clone(),
+        reference: None,
+        bytes: evidence.bytes.clone(),
+        oversize: false,
+    }
+}
+
 fn not_found(uid: &EffectUid) -> Refusal {
     Refusal::EffectNotFound { uid: uid.clone() }
 }
@@ -227,10 +241,11 @@ fn mismatch(uid: &EffectUid, field: &str) -> Refusal {
 
 /// Whoever settles must mean the same thing: the provider, and its key for the effect.
 fn check_provider(settle: &Settle, effect: &Effect) -> Result<(), Refusal> {
-    if settle.provider.as_ref() != Some(&effect.provider) {
+    let any = planted::is(Planted::ProviderUnchecked);
+    if settle.provider.as_ref() != Some(&effect.provider) && !any {
         return Err(mismatch(&settle.uid, "provider"));
     }
-    if settle.provider_key != effect.provider_key {
+    if settle.provider_key != effect.provider_key && !planted::is(Planted::ProviderKeyUnchecked) {
         return Err(mismatch(&settle.uid, "provider_key"));
     }
     Ok(())
@@ -294,6 +309,9 @@ fn override_elsewhere() -> Refusal {
 
 /// A refusal that the provider may take back on the next call proves nothing.
 fn check_status(status: Option<u16>) -> Result<(), Refusal> {
+    if planted::is(Planted::AnyStatusRefuses) {
+        return Ok(());
+    }
     match status {
         Some(status) if status == 409 || status == 429 || (500..600).contains(&status) => {
             Err(invalid(
@@ -319,7 +337,8 @@ fn check_look_up(
             "send the store time of a linearizable answer that came before the look-up began",
         )]));
     }
-    if as_of < provable_time {
+    let since = if planted::is(Planted::LookUpJudgedWhenTold) { now } else { as_of };
+    if since < provable_time {
         return Err(Refusal::NotYetProvable { uid: uid.clone(), provable_time });
     }
     Ok(())
@@ -332,25 +351,21 @@ fn moves(context: &mut Context<'_>, record: &mut Record, settle: &Settle, found:
         return false;
     }
     if let (EffectName::Work(epoch), true) = (&settle.uid.name, settle.verdict.committed()) {
-        let evidence = &settle.evidence;
-        let result = ResultBody {
-            digest: evidence.digest.clone(),
-            length: evidence.length,
-            content_type: evidence.content_type.clone(),
-            reference: None,
-            bytes: evidence.bytes.clone(),
-            oversize: false,
-        };
-        complete_by_work(context, record, *epoch, &result);
+        complete_by_work(context, record, *epoch, &as_result(&settle.evidence));
         return true;
     }
     let clock = &context.cluster.clock;
-    if !record.open(clock).is_empty() {
+    if !(record.open(clock).is_empty() || planted::is(Planted::RiseWithOpen)) {
         return false;
     }
+    let frees = planted::is(Planted::NotCommittedMovesLive);
     match record.logical(clock) {
-        Some(Logical::Live) => rise(context, record),
-        Some(Logical::Unresolved | Logical::Lapsed) if !settle.verdict.committed() => {
+        Some(Logical::Live) if !(frees && record.grant.as_ref().is_some_and(executes)) => {
+            rise(context, record);
+        }
+        Some(Logical::Unresolved | Logical::Lapsed | Logical::Live)
+            if !settle.verdict.committed() && record.open(clock).is_empty() =>
+        {
             let now = context.now();
             record.end(&context.cluster.clock, Ending::Lapsed);
             record.state = State::Retryable {
@@ -363,12 +378,33 @@ fn moves(context: &mut Context<'_>, record: &mut Record, settle: &Settle, found:
     false
 }
 
+fn executes(grant: &Grant) -> bool {
+    grant.mode == Mode::Execute
+}
+
 /// A conflict: nobody may act before a person has looked at it.
 pub(super) fn interrupt(context: &Context<'_>, record: &mut Record) {
     if record.state == State::Claimed {
         record.note_own_work(&context.cluster.clock, OpenCause::Interrupted, "");
     }
     record.state = State::Unresolved { since: context.now() };
+}
+
+/// Work that a Complete told of was done, but the Complete itself was refused: the record is completed by
+/// the evidence. Otherwise nothing would be open any more, and the next claim could do the work again.
+pub(super) fn complete_by_told_work(context: &Context<'_>, record: &mut Record) {
+    if matches!(record.state, State::Completed(_)) {
+        return;
+    }
+    let done = record.works.iter().filter(|it| it.findings.committed() && !it.findings.conflict);
+    let first = done.min_by_key(|work| work.epoch);
+    let Some((epoch, settlement)) =
+        first.and_then(|work| Some((work.epoch, work.findings.settlement.as_ref()?)))
+    else {
+        return;
+    };
+    let result = as_result(&settlement.evidence);
+    complete_by_work(context, record, epoch, &result);
 }
 
 /// The work of an epoch was done, whoever holds the record now: it is completed by it.

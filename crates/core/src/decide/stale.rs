@@ -18,6 +18,13 @@ pub(super) fn holds(record: &Record, holder: &Holder) -> bool {
         })
 }
 
+/// Whether `holder` names the latest grant or one before it.
+pub(super) fn held(record: &Record, holder: &Holder) -> bool {
+    let known =
+        |it: &KnownAttempt| (it.epoch, &it.attempt_id) == (holder.epoch, &holder.attempt_id);
+    record.attempts.iter().any(known)
+}
+
 /// Refuses a call of a superseded epoch.
 pub(super) fn refuse(record: Option<&Record>) -> Decision {
     Decision::refuse(Refusal::StaleEpoch {
@@ -56,17 +63,30 @@ pub(super) fn complete(context: &Context<'_>, record: &Record, complete: &Comple
     let committed = complete.disposition == Disposition::Succeeded
         && known.has_work()
         && known.epoch > record.unbound_epoch;
-    let completed_record =
-        committed && commit(context, &mut next, known, &complete.result, &principal);
-    if completed_record {
+    let by_own_word = committed && commit(context, &mut next, known, &complete.result, &principal);
+    settle::complete_by_told_work(context, &mut next);
+    if by_own_word {
         evidence_kept = true;
     } else {
         evidence_kept |= next.keep_evidence(evidence(context, complete));
     }
+    let completed_record = by_own_word || completed_by_carried(&next, complete);
     next.trim_works();
     let refusal =
         Refusal::StaleEpoch { epoch: Some(record.epoch), evidence_kept, completed_record };
     Decision::kept(context, record, next, Err(refusal))
+}
+
+/// Whether it is the evidence of a carried settlement that completed the record.
+fn completed_by_carried(record: &Record, complete: &Complete) -> bool {
+    let State::Completed(completion) = &record.state else { return false };
+    let name = EffectName::Work(completion.epoch);
+    completion.by_evidence
+        && complete.settlements.iter().any(|settle| {
+            settle.verdict.committed()
+                && settle.uid.name == name
+                && settle.evidence.digest == completion.result.digest
+        })
 }
 
 /// What the caller reported, to be kept for people.

@@ -3,6 +3,7 @@
 use crate::command::Sweep;
 use crate::limits;
 use crate::outcome::{Answer, Swept};
+use crate::planted::{self, Planted};
 use crate::record::State;
 use crate::store::{RecordId, Store};
 use crate::tenant::Cluster;
@@ -34,7 +35,8 @@ fn clear<S: Store>(
     swept: &mut Swept,
 ) -> Result<(), S::Error> {
     let Some(mut record) = store.record(id)? else { return Ok(()) };
-    if record.logical(&cluster.clock).is_none() {
+    let claimed = planted::is(Planted::SweepTakesLive) && record.state == State::Claimed;
+    if claimed || record.logical(&cluster.clock).is_none() {
         store.put_record(id, None)?;
         swept.removed += 1;
     } else if let State::Completed(completion) = &mut record.state

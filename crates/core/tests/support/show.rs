@@ -3,7 +3,7 @@
 use firstclaim_core::effect::{Effect, Findings, Journal, Work};
 use firstclaim_core::name::ProviderKey;
 use firstclaim_core::outcome::{
-    Acquired, Completed, Permitted, Released, ReleasedState, Reserved, Settled,
+    Acquired, Completed, Inherited, Permitted, Released, ReleasedState, Reserved, Settled,
 };
 use firstclaim_core::record::Completion;
 use firstclaim_core::{Answer, Expiry, IdempotencyKey, OwnerLabel, Refusal, Timestamp};
@@ -75,14 +75,21 @@ fn show_permitted(permitted: &Permitted) -> String {
 
 fn show_settled(settled: &Settled) -> String {
     format!(
-        "settled {}{} {:?}{}{} left:{}",
+        "settled {}{} {:?}{}{} left:{}{}",
         show_findings(&settled.findings),
         if settled.repeated { " repeated" } else { "" },
         settled.state,
         settled.mode.map_or(String::new(), |mode| format!(" {mode:?}")),
         if settled.completed_record { " completed_record" } else { "" },
-        if settled.open.is_empty() { " nothing".into() } else { show_journal(&settled.open) }
+        if settled.open.is_empty() { " nothing".into() } else { show_journal(&settled.open) },
+        show_inherited(settled.inherited.as_ref())
     )
+}
+
+fn show_inherited(inherited: Option<&Inherited>) -> String {
+    inherited.map_or(String::new(), |it| {
+        format!(" inherited: on_lapse={:?}{}", it.on_lapse, show_journal(&it.journal))
+    })
 }
 
 fn show_reserved(reserved: &Reserved) -> String {
@@ -174,7 +181,12 @@ pub(crate) fn show_answer(answer: &Answer) -> String {
             show_journal(&unresolved.open)
         ),
         Answer::Renewed(renewed) => {
-            format!("renewed {:?} until={}", renewed.mode, secs(renewed.lease_expire_time))
+            format!(
+                "renewed {:?} until={}{}",
+                renewed.mode,
+                secs(renewed.lease_expire_time),
+                show_inherited(renewed.inherited.as_ref())
+            )
         }
         Answer::Completed(completed) => show_completed(completed),
         Answer::Released(released) => show_released(released),

@@ -44,7 +44,9 @@ pub(crate) fn history(store: &mut MemoryStore, key: &str) -> Result<String, Fail
     }
     for seen in &history.sightings {
         let (time, owner) = (secs(seen.time), seen.owner.as_str());
-        writeln!(told, "history {key} {} {owner} at={time}", seen.outcome)?;
+        let labels = seen.labels.pairs().iter().map(|(name, value)| format!(" {name}={value}"));
+        let labels: String = labels.collect();
+        writeln!(told, "history {key} {} {owner} at={time}{labels}", seen.outcome)?;
     }
     let record = store.record(&id)?;
     for known in record.iter().flat_map(|record| &record.attempts) {
@@ -55,11 +57,13 @@ pub(crate) fn history(store: &mut MemoryStore, key: &str) -> Result<String, Fail
     Ok(if told.is_empty() { format!("history {key} is empty\n") } else { told })
 }
 
-/// `KEY OUTCOME ATTEMPT... seen=TIME`: a node tells of claims that were not granted.
+/// `KEY OUTCOME ATTEMPT... seen=TIME [message=ID]`: a node tells of claims that were not granted.
 pub(crate) fn report(args: &mut Args<'_>) -> Result<(String, Command), Failure> {
     let key = args.word()?;
     let outcome = args.word()?;
     let time = args.secs("seen")?.unwrap_or_default();
+    let message = args.key("message").map(|id| ("message_id".to_owned(), id));
+    let labels = Labels::parse(message.into_iter().collect())?;
     let mut sightings = Vec::new();
     for attempt in args.flags() {
         sightings.push(Sighting {
@@ -68,7 +72,7 @@ pub(crate) fn report(args: &mut Args<'_>) -> Result<(String, Command), Failure> 
             owner: OwnerLabel::parse(format!("worker-{attempt}"))?,
             attempt_id: AttemptId::parse(attempt)?,
             region: Region::unknown(),
-            labels: Labels::default(),
+            labels: labels.clone(),
         });
     }
     let counts = BTreeMap::from([(outcome, sightings.len() as u64)]);

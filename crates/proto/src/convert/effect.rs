@@ -5,11 +5,13 @@ use firstclaim_core::effect::{
     Verdict, Work,
 };
 use firstclaim_core::name::{Principal, ProviderKey, ProviderName, SlotName};
+use firstclaim_core::outcome::Inherited;
+use firstclaim_core::policy::OnLapse;
 use firstclaim_core::record::KnownAttempt;
 use firstclaim_core::{AttemptId, Epoch, Invalid, OwnerLabel, limits};
 
 use super::Faults;
-use super::enums::unknown;
+use super::enums::{self, unknown};
 use super::time::{self, duration, timestamp};
 use crate::v1;
 
@@ -186,6 +188,13 @@ pub fn journal(life: u64, journal: &Journal, attempts: &[KnownAttempt]) -> Vec<v
     works.chain(journal.effects.iter().map(|one| recorded(life, one, attempts))).collect()
 }
 
+/// What the holder of an EXECUTE claim has to know of earlier grants; nothing if there is nothing.
+pub(super) fn inherited(inherited: Option<&Inherited>) -> (v1::OnLapse, Vec<v1::Effect>) {
+    inherited.map_or((v1::OnLapse::Unspecified, Vec::new()), |it| {
+        (enums::on_lapse(it.on_lapse), journal(it.life, &it.journal, &[]))
+    })
+}
+
 fn work(life: u64, work: &Work) -> v1::Effect {
     let cause = match work.cause {
         Some(OpenCause::Lapsed) => v1::OpenCause::Lapsed,
@@ -277,6 +286,19 @@ pub(super) fn read_journal(
         sound &= read.is_some();
     }
     sound.then_some(journal)
+}
+
+/// Reads what the holder of an EXECUTE claim has to know of earlier grants.
+pub(super) fn read_inherited(
+    faults: &mut Faults,
+    on_lapse: i32,
+    effects: Vec<v1::Effect>,
+) -> (Option<Option<OnLapse>>, Option<Journal>) {
+    let on_lapse = match on_lapse {
+        0 => Some(None),
+        wire => faults.take(enums::read_on_lapse(wire)).map(Some),
+    };
+    (on_lapse, read_journal(faults, "effects", effects))
 }
 
 fn read_work(mut wire: v1::Effect) -> Result<Work, Faults> {

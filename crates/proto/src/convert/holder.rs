@@ -1,13 +1,16 @@
 //! What a holder calls: Renew, Complete, Release.
 
 use firstclaim_core::command::{Complete, Holder, Release, ReleaseKind, Renew};
-use firstclaim_core::outcome::{Completed, Released, ReleasedState, Renewed};
+use firstclaim_core::effect::Journal;
+use firstclaim_core::outcome::{Completed, Released, ReleasedState};
+use firstclaim_core::policy::OnLapse;
+use firstclaim_core::record::Mode;
 use firstclaim_core::{Answer, AttemptId, Epoch, Millis, RecordRef, Timestamp, limits};
 
 use super::claim::lease;
 use super::enums::{self, disposition, read_disposition, read_mode};
 use super::time::{self, duration, timestamp};
-use super::{Faults, WrongAnswer, result, settle};
+use super::{Faults, WrongAnswer, effect, result, settle};
 use crate::v1;
 use crate::v1::release_request::Intent;
 
@@ -60,28 +63,56 @@ pub fn renew_response(
     store_time: Timestamp,
 ) -> Result<v1::RenewResponse, WrongAnswer> {
     let Answer::Renewed(renewed) = answer else { return Err(WrongAnswer::to("renewal", answer)) };
+    let (on_lapse, effects) = effect::inherited(renewed.inherited.as_ref());
     Ok(v1::RenewResponse {
         lease_expire_time: Some(timestamp(renewed.lease_expire_time)),
         safe_to_dispatch_until: Some(time::safe_to_dispatch_until(renewed.lease_expire_time)),
         store_time: Some(timestamp(store_time)),
         mode: enums::mode(renewed.mode).into(),
         epoch: renewed.epoch.0,
+        on_lapse: on_lapse.into(),
+        effects,
     })
 }
 
-/// Reads the answer to a renewal, and its store time.
+/// A longer lease, as a client sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenewAnswer {
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// What it allows.
+    pub mode: Mode,
+    /// The new deadline.
+    pub lease_expire_time: Timestamp,
+    /// For EXECUTE after others: what a lapse means.
+    pub on_lapse: Option<OnLapse>,
+    /// For EXECUTE after others: what happened and what did not.
+    pub journal: Journal,
+    /// Store time.
+    pub store_time: Timestamp,
+}
+
+/// Reads the answer to a renewal.
 ///
 /// # Errors
 ///
 /// What is missing or newer than this client.
-pub fn read_renew_response(response: v1::RenewResponse) -> Result<(Renewed, Timestamp), Faults> {
+pub fn read_renew_response(response: v1::RenewResponse) -> Result<RenewAnswer, Faults> {
     let mut faults = Faults::default();
     let lease = faults.need_timestamp("lease_expire_time", response.lease_expire_time);
     let store_time = faults.need_timestamp("store_time", response.store_time);
     let mode = faults.take(read_mode(response.mode));
+    let (on_lapse, journal) =
+        effect::read_inherited(&mut faults, response.on_lapse, response.effects);
     let build = || {
-        let epoch = Epoch(response.epoch);
-        Some((Renewed { epoch, mode: mode?, lease_expire_time: lease? }, store_time?))
+        Some(RenewAnswer {
+            epoch: Epoch(response.epoch),
+            mode: mode?,
+            lease_expire_time: lease?,
+            on_lapse: on_lapse?,
+            journal: journal?,
+            store_time: store_time?,
+        })
     };
     let built = build();
     faults.finish(built)

@@ -3,6 +3,7 @@
 use firstclaim_core::command::{Settle, SettleEffect};
 use firstclaim_core::effect::{Journal, Settlement};
 use firstclaim_core::name::{Principal, ProviderKey, ProviderName};
+use firstclaim_core::policy::OnLapse;
 use firstclaim_core::record::{Logical, Mode};
 use firstclaim_core::{Answer, EffectUid, Timestamp, limits};
 
@@ -108,6 +109,7 @@ pub fn response(
         return Err(WrongAnswer::to("settlement", answer));
     };
     let mode = settled.mode.map_or(v1::Mode::Unspecified, enums::mode);
+    let (on_lapse, effects) = effect::inherited(settled.inherited.as_ref());
     Ok(v1::SettleEffectResponse {
         settlement: settled.findings.settlement.as_ref().map(effect::settlement),
         repeated: settled.repeated,
@@ -117,6 +119,8 @@ pub fn response(
         open: effect::journal(settled.uid.life, &settled.open, &[]),
         completed_record: settled.completed_record,
         store_time: Some(timestamp(store_time)),
+        on_lapse: on_lapse.into(),
+        effects,
     })
 }
 
@@ -137,6 +141,10 @@ pub struct SettleAnswer {
     pub open: Journal,
     /// Whether the settlement completed the record.
     pub completed_record: bool,
+    /// If a live claim may execute after others: what a lapse of its grant means.
+    pub on_lapse: Option<OnLapse>,
+    /// If a live claim may execute after others: what happened and what did not.
+    pub journal: Journal,
     /// The store's time.
     pub store_time: Timestamp,
 }
@@ -156,6 +164,8 @@ pub fn read_response(response: v1::SettleEffectResponse) -> Result<SettleAnswer,
     let mode = faults.mode(response.mode);
     let open = effect::read_journal(&mut faults, "open", response.open);
     let store_time = faults.need_timestamp("store_time", response.store_time);
+    let (on_lapse, journal) =
+        effect::read_inherited(&mut faults, response.on_lapse, response.effects);
     let build = || {
         Some(SettleAnswer {
             settlement: settlement?,
@@ -165,6 +175,8 @@ pub fn read_response(response: v1::SettleEffectResponse) -> Result<SettleAnswer,
             mode,
             open: open?,
             completed_record: response.completed_record,
+            on_lapse: on_lapse?,
+            journal: journal?,
             store_time: store_time?,
         })
     };

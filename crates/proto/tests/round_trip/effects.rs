@@ -54,13 +54,14 @@ proptest! {
         state in logical(),
         mode in option::of(mode()),
         open in journal(),
+        inherited in option::of(inherited()),
         store_time in time(),
     ) {
         let findings =
             Findings { settlement: told, conflict: flags.0, contradictions: Vec::new() };
         let settled = Settled {
             uid, findings: findings.clone(), repeated: flags.1, state, mode, open: open.clone(),
-            completed_record: flags.2,
+            completed_record: flags.2, inherited: inherited.clone(),
         };
         let wire = settle::response(&Answer::Settled(Box::new(settled)), store_time);
         let read = settle::read_response(sent(&wire.expect("a settlement"))).expect("an answer");
@@ -69,7 +70,8 @@ proptest! {
         let state = if unresolved { Logical::Unresolved } else { state };
         let expected = SettleAnswer {
             settlement: findings.settlement, repeated: flags.1, conflict: flags.0, state, mode, open,
-            completed_record: flags.2, store_time,
+            completed_record: flags.2, on_lapse: inherited.as_ref().map(|it| it.on_lapse),
+            journal: inherited.map(|it| it.journal).unwrap_or_default(), store_time,
         };
         prop_assert_eq!(read, expected);
     }

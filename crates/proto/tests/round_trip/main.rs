@@ -9,6 +9,7 @@ use firstclaim_core::outcome::{Completed, Renewed};
 use firstclaim_core::record::Mode;
 use firstclaim_core::{Answer, Epoch, Millis, Policy, Timestamp, limits};
 use firstclaim_proto::convert::claim::{Answered, Asked};
+use firstclaim_proto::convert::holder::RenewAnswer;
 use firstclaim_proto::convert::{claim, holder, policy};
 use firstclaim_proto::v1;
 use proptest::collection::vec;
@@ -55,13 +56,18 @@ proptest! {
         holder in holder(),
         lease in option::of((1000_u64..=86_400_000).prop_map(Millis)),
         answered in (epoch(), mode(), time(), time()),
+        inherited in option::of(inherited()),
     ) {
         let asked = Renew { holder, lease };
         prop_assert_eq!(holder::read_renew(sent(&holder::renew_request(asked.clone()))), Ok(asked));
         let (epoch, mode, lease_expire_time, store_time) = answered;
-        let renewed = Renewed { epoch, mode, lease_expire_time };
+        let renewed = Renewed { epoch, mode, lease_expire_time, inherited: inherited.clone() };
         let wire = holder::renew_response(&Answer::Renewed(renewed), store_time).expect("a renewal");
-        prop_assert_eq!(holder::read_renew_response(sent(&wire)), Ok((renewed, store_time)));
+        let expected = RenewAnswer {
+            epoch, mode, lease_expire_time, on_lapse: inherited.as_ref().map(|it| it.on_lapse),
+            journal: inherited.map(|it| it.journal).unwrap_or_default(), store_time,
+        };
+        prop_assert_eq!(holder::read_renew_response(sent(&wire)), Ok(expected));
     }
 
     #[test]
@@ -114,8 +120,12 @@ proptest! {
 
 #[test]
 fn the_end_of_time_is_the_last_that_protobuf_holds() {
-    let renewed =
-        Renewed { epoch: Epoch(1), mode: Mode::Execute, lease_expire_time: Timestamp(u64::MAX) };
+    let renewed = Renewed {
+        epoch: Epoch(1),
+        mode: Mode::Execute,
+        lease_expire_time: Timestamp(u64::MAX),
+        inherited: None,
+    };
     let wire = holder::renew_response(&Answer::Renewed(renewed), Timestamp(0)).expect("a renewal");
     assert_eq!(wire.lease_expire_time.map(|time| time.seconds), Some(253_402_300_799));
 }

@@ -8,8 +8,8 @@ use firstclaim_core::effect::{
 };
 use firstclaim_core::name::{EffectId, Principal, ProviderKey, ProviderName, SlotName};
 use firstclaim_core::outcome::{
-    Acquired, AcquiredKind, Pending, PendingReason, Permitted, Released, ReleasedState, Replay,
-    Unresolved,
+    Acquired, AcquiredKind, Inherited, Pending, PendingReason, Permitted, Released, ReleasedState,
+    Replay, Unresolved,
 };
 use firstclaim_core::policy::{DuplicateIntent, OnLapse, ReplayWindow, Requirement, Retention};
 use firstclaim_core::record::{Completion, Disposition, Logical, Mode, ResultBody};
@@ -257,6 +257,15 @@ fn effect() -> impl Strategy<Value = Effect> {
 
 pub(crate) fn journal() -> impl Strategy<Value = Journal> {
     (vec(work(), 0..3), vec(effect(), 0..3)).prop_map(|(works, effects)| Journal { works, effects })
+}
+
+pub(crate) fn inherited() -> impl Strategy<Value = Inherited> {
+    let left = journal().prop_filter("nothing to inherit", |it| !it.is_empty());
+    (any::<u64>(), on_lapse(), left).prop_map(|(life, on_lapse, journal)| Inherited {
+        life,
+        on_lapse,
+        journal,
+    })
 }
 
 pub(crate) fn dispatch() -> impl Strategy<Value = Dispatch> {

@@ -104,6 +104,21 @@ async fn nothing_meanwhile(three: &Three, node: u64) {
     assert!(matches!(answer.outcome, Some(Outcome::Pending(_))), "{answer:?}");
     let took = begun.elapsed();
     assert!(took >= Duration::from_millis(1700) && took < Duration::from_secs(2), "{took:?}");
+
+    // Who stopped waiting is granted nothing later: the record comes free, and stays so for the next.
+    let release = v1::ReleaseRequest {
+        tenant: "acme".to_owned(),
+        namespace: "payouts".to_owned(),
+        key: key.clone(),
+        attempt_id: "one".to_owned(),
+        epoch: granted.epoch,
+        intent: Some(v1::release_request::Intent::Retry(v1::ReleaseRetry::default())),
+    };
+    three.claims(node).release(release).await.expect("released");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let next = three.claims(node).claim(claim(&key, "four")).await.expect("an answer");
+    let next = acquired(next.into_inner());
+    assert_eq!((next.kind(), next.execute_grants), (v1::AcquiredKind::Retry, 2));
 }
 
 /// Nobody writes anything when a lease runs out, and still the wait ends.

@@ -44,7 +44,8 @@ impl NamespaceLife {
             let Retention::For(retention) = policy.identity_retention else { return false };
             let until = self.policies.get(at + 1).map(|(until, _)| *until);
             let born = tau.before(policy.intent_time_skew);
-            until.is_none_or(|until| born < until)
+            // A version was in force until after the millisecond of the change.
+            until.is_none_or(|until| born <= until)
                 && from.after(retention) <= now
                 && born.after(retention) <= now
         })

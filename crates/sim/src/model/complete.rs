@@ -1,6 +1,6 @@
 //! Complete, in time, late, again, and from holders that were superseded. Semantics §6.
 
-use firstclaim_core::command::Complete;
+use firstclaim_core::command::{Complete, Settle};
 use firstclaim_core::effect::Verdict;
 use firstclaim_core::record::{Disposition, Epoch, ResultBody};
 use firstclaim_core::{AttemptId, EffectName, EffectUid, OwnerLabel};
@@ -58,12 +58,48 @@ impl Model {
         if complete.disposition == Disposition::Failed {
             self.check_failure(life, complete)?;
         }
+        let completed = self.carry_and_finish(life, complete, late);
+        match completed {
+            Ok(completion) => {
+                self.row(row);
+                Ok(Observation::Completed { completion, repeated: false })
+            }
+            Err(refused) => {
+                self.complete_by_carried_work(life, complete);
+                Err(refused)
+            }
+        }
+    }
+
+    fn carry_and_finish(
+        &mut self,
+        life: usize,
+        complete: &Complete,
+        late: bool,
+    ) -> Result<Completion, Refused> {
         for settle in &complete.settlements {
             self.settle(life, settle, Channel::Carried)?;
         }
-        let completion = self.finish(life, complete.disposition, &complete.result, late)?;
-        self.row(row);
-        Ok(Observation::Completed { completion, repeated: false })
+        self.finish(life, complete.disposition, &complete.result, late)
+    }
+
+    /// COMMITTED of work completes the record, also where it was carried by a Complete that did not:
+    /// the oldest work of it, and only where nobody said otherwise before.
+    fn complete_by_carried_work(&mut self, life: usize, complete: &Complete) -> bool {
+        if matches!(self.lives[life].phase, Phase::Completed(_)) {
+            return false;
+        }
+        let done = |at: &usize| {
+            let findings = &self.lives[life].grants[*at].findings;
+            findings.known() == Known::Committed
+        };
+        let Some(at) = (0..self.lives[life].grants.len()).find(done) else { return false };
+        let uid = self.lives[life].work_uid(&self.lives[life].grants[at]);
+        let of_it = |settle: &&Settle| settle.uid == uid && settle.verdict == Verdict::Committed;
+        let Some(settle) = complete.settlements.iter().find(of_it).cloned() else { return false };
+        self.row("6 Complete: refused, its COMMITTED work completes");
+        self.complete_by_work(life, at, &settle);
+        true
     }
 
     /// Completes a record for its present holder.
@@ -223,22 +259,31 @@ impl Model {
                     self.row("6 stale Complete: carried settlements");
                 }
             }
-            evidence_kept = self.keep_report(life, complete);
             if complete.disposition == Disposition::Succeeded {
                 self.settle_own_work(life, complete);
             } else {
                 self.row("6 stale Complete(FAILED)");
             }
+            // What completed the record is told by the completion, and takes no place among reports.
+            let digest = &complete.result.digest;
+            let told = complete.disposition == Disposition::Succeeded
+                && self.completed_by_evidence_of(life, holder.epoch, digest);
+            evidence_kept = told || self.keep_report(life, complete);
+            self.complete_by_carried_work(life, complete);
         } else {
             self.row("6 stale");
         }
         let after = matches!(self.lives[life].phase, Phase::Completed(_));
         // The same report again gets the same answer.
         let succeeded = complete.disposition == Disposition::Succeeded;
-        let completed_record = held.is_some()
-            && succeeded
-            && after
-            && self.completed_by_evidence_of(life, holder.epoch, &complete.result.digest);
+        let own =
+            succeeded && self.completed_by_evidence_of(life, holder.epoch, &complete.result.digest);
+        let carried = complete.settlements.iter().any(|settle| {
+            settle.verdict == Verdict::Committed
+                && matches!(settle.uid.name, EffectName::Work(epoch)
+                    if self.completed_by_evidence_of(life, epoch, &settle.evidence.digest))
+        });
+        let completed_record = held.is_some() && after && (own || carried);
         if after && !before {
             self.row("6 stale Complete(SUCCEEDED) completes");
         }
@@ -252,7 +297,7 @@ impl Model {
     }
 
     fn settle_own_work(&mut self, life: usize, complete: &Complete) {
-        let settle = firstclaim_core::command::Settle {
+        let settle = Settle {
             uid: self.lives[life].uid(EffectName::Work(complete.holder.epoch)),
             provider: None,
             provider_key: None,

@@ -25,6 +25,8 @@ pub(super) enum Found {
     Contradiction {
         /// Whether it is kept.
         kept: bool,
+        /// Whether that is new.
+        written: bool,
     },
 }
 
@@ -91,10 +93,11 @@ impl Findings {
                 let contradictions = self.told.iter().filter(|one| **one != counting);
                 let known = contradictions.clone().any(|one| *one == told);
                 let kept = known || contradictions.count() < CONTRADICTIONS_KEPT;
-                if kept && !known {
+                let written = kept && !known;
+                if written {
                     self.told.push(told);
                 }
-                Found::Contradiction { kept }
+                Found::Contradiction { kept, written }
             }
         }
     }

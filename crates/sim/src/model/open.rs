@@ -1,7 +1,8 @@
 //! What is open, and what is known of the rest. Semantics §3.
 
 use firstclaim_core::policy::OnLapse;
-use firstclaim_core::{EffectUid, Timestamp};
+use firstclaim_core::record::Mode;
+use firstclaim_core::{EffectName, EffectUid, Timestamp};
 
 use super::Model;
 use super::life::Phase;
@@ -59,6 +60,20 @@ impl Model {
         });
         let effects = (0..life.effects.len()).map(Item::Effect);
         self.seen(at, works.map(Item::Work).chain(effects))
+    }
+
+    /// "Every answer that shows a rise carries the frozen on_lapse and all effects": so does every
+    /// answer to or about a live EXECUTE claim after which something from before it is to be seen.
+    pub(super) fn inherited(&self, at: usize) -> Option<(OnLapse, Vec<Seen>)> {
+        let grant = self.lives[at].grants.last()?;
+        let of_others = |seen: &Seen| match &seen.uid.name {
+            EffectName::Work(epoch) => *epoch != grant.epoch,
+            EffectName::Effect(_) => seen.permits.iter().any(|permit| permit.1 != grant.epoch),
+        };
+        let may_execute = grant.mode == Mode::Execute && self.live(at);
+        let journal = self.journal(at);
+        let shown = may_execute && journal.iter().any(of_others);
+        shown.then_some((grant.frozen.on_lapse, journal))
     }
 
     /// As an answer shows it, by uid.

@@ -38,7 +38,8 @@ impl Model {
         let (epoch, mode) = (grant.epoch, grant.mode);
         self.lives[life].last_write = now;
         self.row("6 Renew: live");
-        Ok(Observation::Renewed { epoch, mode, lease_expire_time: expire })
+        let inherited = self.inherited(life);
+        Ok(Observation::Renewed { epoch, mode, lease_expire_time: expire, inherited })
     }
 
     pub(super) fn revoke(&mut self, revoke: &Revoke) -> Answered {

@@ -36,7 +36,9 @@ impl Model {
         let completed_record = !before && state == Logical::Completed;
         let open = self.open(life);
         let open = self.seen(life, open);
-        let settled = Settled { uid, known, repeated, state, mode, open, completed_record };
+        let inherited = self.inherited(life);
+        let settled =
+            Settled { uid, known, repeated, state, mode, open, completed_record, inherited };
         Ok(Observation::Settled(Box::new(settled)))
     }
 
@@ -103,9 +105,11 @@ impl Model {
                 self.row("6 Settle: nothing new");
                 return Ok(true);
             }
-            Found::Contradiction { kept } => {
+            Found::Contradiction { kept, written } => {
                 self.row("6 Settle: EVIDENCE_CONFLICT");
-                self.lives[life].last_write = self.now();
+                if written {
+                    self.lives[life].last_write = self.now();
+                }
                 let uid = settle.uid.clone();
                 return Err(Refused::EvidenceConflict { uid, evidence_kept: kept });
             }
@@ -308,7 +312,7 @@ impl Model {
     }
 
     /// The evidence is the result.
-    fn complete_by_work(&mut self, life: usize, grant: usize, settle: &Settle) {
+    pub(super) fn complete_by_work(&mut self, life: usize, grant: usize, settle: &Settle) {
         let result = ResultBody {
             digest: settle.evidence.digest.clone(),
             length: settle.evidence.length,

@@ -57,7 +57,7 @@ fn mood(random: &mut Random) -> Mood {
         effects: random.pick(&[0, 5, 16]),
         settles: random.pick(&[0, 5, 16]),
         operators: random.pick(&[0, 3, 12]),
-        policies: random.pick(&[0, 1, 3]),
+        policies: random.pick(&[0, 2, 5]),
         deletes: random.pick(&[0, 0, 0, 2]),
         reserves: random.pick(&[0, 1, 4]),
         elections: random.pick(&[0, 1, 4]),
@@ -74,7 +74,7 @@ fn template(random: &mut Random) -> Template {
             (1, None),
             (2, Some(10_000)),
             (2, Some(40_000)),
-            (2, Some(600_000)),
+            (4, Some(600_000)),
             (1, Some(u64::MAX)),
         ]),
     }
@@ -282,8 +282,8 @@ fn telling(random: &mut Random) -> Telling {
     Telling {
         of: random.weighted(&[
             (10, Of::Open(place)),
-            (6, Of::Effect(place)),
-            (6, Of::Work(place)),
+            (7, Of::Effect(place)),
+            (7, Of::Work(place)),
             (1, Of::Former(place)),
         ]),
         say: say(random),
@@ -337,7 +337,7 @@ fn resolving_say(random: &mut Random) -> Say {
     let ago = random.pick(&[0, 0, 500, 4000, -1]);
     let status = random.pick(&[None, Some(402), Some(503)]);
     random.weighted(&[
-        (6, Say::Committed),
+        (4, Say::Committed),
         (2, Say::Refused(status)),
         (5, Say::NotFound(ago)),
         (8, Say::Overridden),

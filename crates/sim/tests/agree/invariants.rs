@@ -7,7 +7,7 @@ use firstclaim_core::outcome::{Acquired, AcquiredKind, ReleasedState};
 use firstclaim_core::policy::Retention;
 use firstclaim_core::record::{Epoch, Grant, Logical};
 use firstclaim_core::{
-    Answer, AttemptId, Expiry, Millis, Outcome, Record, Refusal, Slot, Timestamp,
+    Answer, AttemptId, EffectName, Expiry, Millis, Outcome, Record, Refusal, Slot, Timestamp,
 };
 
 use super::run::{Answered, Run, record_of};
@@ -221,13 +221,18 @@ impl Invariants {
         }
     }
 
-    /// For I11: settlements that a refused Complete carries may leave nothing open.
+    /// For I11: settlements that a refused Complete carries may leave nothing open, or complete the
+    /// record, which its caller is not told.
     fn note_carried(&mut self, key: u8, answered: &Answered) {
         let Command::Complete(complete) = &answered.command else { return };
         let life = self.lives.get_mut(&key).and_then(|lives| lives.last_mut());
-        if let Some(life) = life.filter(|it| it.kept_until == Expiry::Never)
-            && !complete.settlements.is_empty()
-        {
+        let Some(life) = life.filter(|_| !complete.settlements.is_empty()) else { return };
+        let told_of_work = complete.settlements.iter().any(|settle| {
+            settle.verdict.committed() && matches!(settle.uid.name, EffectName::Work(_))
+        });
+        if told_of_work && answered.outcome.result.is_err() {
+            life.kept_until = Expiry::At(Timestamp(0));
+        } else if life.kept_until == Expiry::Never {
             life.kept_until = life.retention.from(answered.outcome.store_time);
         }
     }

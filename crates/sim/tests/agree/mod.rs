@@ -2,7 +2,6 @@
 
 pub(crate) mod generate;
 pub(crate) mod invariants;
-pub(crate) mod known;
 pub(crate) mod names;
 pub(crate) mod run;
 pub(crate) mod shrink;

@@ -21,7 +21,7 @@ pub(crate) const SLOTS: u8 = 2;
 /// Whether workers leave permits unused that stand beside COMMITTED work, and unbind nothing that had
 /// work before. I13 does not ask it of them, but without it I13 does not hold: COMMITTED work that a
 /// superseded Complete carries does not complete the record, and the next claim is EXECUTE.
-pub(crate) const HEEDS_WORK: bool = true;
+pub(crate) const HEEDS_WORK: bool = false;
 
 /// What a worker knows of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) struct Held {
 /// A worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Worker {
-    pub(crate) intent: u8,
+    pub(crate) intent: usize,
     pub(crate) attempt: u32,
     pub(crate) held: Option<Held>,
     /// Store time of the latest answer.
@@ -70,13 +70,15 @@ pub(crate) struct Worker {
     pub(crate) asked: bool,
     /// Whether a call of its is under way: it makes one at a time.
     pub(crate) calling: bool,
+    /// How many calls it made.
+    pub(crate) calls: u32,
     /// What it found out and has not told yet.
     pub(crate) learned: Vec<(EffectUid, Verdict)>,
     pub(crate) gone: bool,
 }
 
 impl Worker {
-    pub(crate) fn new(intent: u8, attempt: u32) -> Self {
+    pub(crate) fn new(intent: usize, attempt: u32) -> Self {
         Self {
             intent,
             attempt,
@@ -85,6 +87,7 @@ impl Worker {
             seen: BTreeMap::new(),
             asked: false,
             calling: false,
+            calls: 0,
             learned: Vec::new(),
             gone: false,
         }
