@@ -100,9 +100,10 @@ fn history(seed: u64, unknown: u64) -> Vec<Timed<Call>> {
     let mut truth = Truth::default();
     let mut calls = Vec::new();
     for at in 0..40_u64 {
-        let holder = truth.granted.iter().nth(
-            usize::try_from(random.below(truth.granted.len().max(1) as u64)).expect("small"),
-        );
+        let holder = truth
+            .granted
+            .iter()
+            .nth(usize::try_from(random.below(truth.granted.len().max(1) as u64)).expect("small"));
         let (attempt, epoch) = holder.map_or((1, 1), |(attempt, epoch)| (*attempt, *epoch));
         let asked = match random.below(12) {
             0..4 => Asked::Claim { attempt: random.below(30), request: 1 + random.below(20) / 19 },
@@ -170,7 +171,9 @@ fn mutate(calls: &[Timed<Call>], how: u64) -> Option<Vec<Timed<Call>>> {
         // A second first claim.
         1 => {
             let at = at(|told| matches!(told, Told::Takeover(_) | Told::Retry(_)), &calls)?;
-            let Told::Takeover(epoch) | Told::Retry(epoch) = calls[at].call.told else { return None };
+            let (Told::Takeover(epoch) | Told::Retry(epoch)) = calls[at].call.told else {
+                return None;
+            };
             calls[at].call.told = Told::First(epoch);
         }
         // A record with an epoch that nobody was given.
