@@ -330,27 +330,25 @@ impl Network {
     /// A call of many messages.
     async fn stream(&self, call: &Call, request: Request) -> Result<Response, Status> {
         let (connection, new) = self.connection(call);
+        // Bodies hold on to what their process has: they stay with it.
+        let (head, body) = request.into_parts();
+        let there = self.carry(call, &call.caller, (call.from, call.to), &connection, body);
+        let request = Request::from_parts(head, there);
         if new {
             sleep(self.delay(call.from, call.to)).await;
         }
         self.pass(call, call.from, call.to, &connection).await?;
         let peer = self.find(call).await?;
-        let (head, body) = request.into_parts();
-        let there = self.carry(call, &call.caller, (call.from, call.to), &connection, body);
-        let request = Request::from_parts(head, there);
-        let answer = async {
-            let response = peer.answer(request).await?;
-            sleep(self.delay(call.to, call.from)).await;
-            self.pass(call, call.to, call.from, &connection).await?;
-            Ok::<_, Status>(response)
-        };
         let response = tokio::select! {
             biased;
             () = connection.clone().lost() => return Err(broken()),
-            response = answer => response?,
+            response = peer.answer(request) => response?,
         };
         let (head, body) = response.into_parts();
         let back = self.carry(call, peer.process(), (call.to, call.from), &connection, body);
+        drop(peer);
+        sleep(self.delay(call.to, call.from)).await;
+        self.pass(call, call.to, call.from, &connection).await?;
         Ok(Response::from_parts(head, back))
     }
 
