@@ -63,7 +63,7 @@ impl Caller {
         let Some((process, replica)) = self.cluster.running(node) else {
             return Err(Lost::NotSent);
         };
-        let most = self.chance().weighted(&[(8, 4_000), (1, 15_000)]);
+        let most = self.chance().weighted(&[(5, 4_000), (3, 16_000)]);
         let patience = Duration::from_millis(self.chance().between(500, most));
         let answer = timeout(patience, process.run(f(replica))).await;
         let Ok(Ok(answer)) = answer else { return Err(Lost::Unknown) };
@@ -230,6 +230,17 @@ impl Caller {
         loop {
             self.pause(500, 4_000).await;
             self.decide(None, &Command::Sweep(Sweep { limit: 100 })).await;
+        }
+    }
+
+    /// Looks at nodes for duplicates of what is soon forgotten.
+    pub async fn pry(&self) {
+        loop {
+            self.pause(5, 80).await;
+            let key = Key { kind: Kind::Short, number: self.chance().below(6) };
+            let attempt = 900_000_000 + self.chance().below(1_000_000);
+            let claim = self.claim(key, attempt);
+            self.look(key, &claim).await;
         }
     }
 

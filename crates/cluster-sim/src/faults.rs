@@ -97,8 +97,8 @@ impl Swarm {
             families,
             every: chance.between(400, 3_000),
             offset_max: chance.pick(&[0, 100, 240]),
-            snapshot_every: chance.pick(&[20, 60, 200, 1_000]),
-            entries_kept: chance.pick(&[0, 10, 100]),
+            snapshot_every: chance.pick(&[20, 20, 60, 200]),
+            entries_kept: chance.pick(&[0, 0, 10, 100]),
         }
     }
 

@@ -170,6 +170,8 @@ async fn simulate(seed: u64, tell: bool, dir: &Path, reached: &Reached) -> (Evid
             .collect();
         let sweeper = caller(CALLERS + 1);
         tasks.push(tokio::spawn(async move { sweeper.sweep().await }));
+        let prying = caller(CALLERS + 3);
+        tasks.push(tokio::spawn(async move { prying.pry().await }));
         // What strikes may be dropped in the middle, but never what it has begun with a machine.
         let until = Instant::now() + SAFETY;
         while Instant::now() < until {

@@ -569,7 +569,7 @@ impl Cluster {
         self.shared.reached.mark(mark);
         self.shared.trace.tell(|| format!("cut {cuts:?}"));
         self.shared.network.cut(&cuts);
-        let most = chance.weighted(&[(2, 500), (3, 3_000), (2, 10_000)]);
+        let most = chance.weighted(&[(2, 500), (3, 3_000), (2, 10_000), (1, 16_000)]);
         let cluster = self.clone();
         let lasts = Duration::from_millis(chance.between(50, most));
         tokio::spawn(async move {

@@ -216,12 +216,13 @@ pub(crate) fn spawn<T: Send + 'static>(
     Process::current().run(future)
 }
 
-/// Does at once what elsewhere has a thread of its own.
+/// Does in one step what elsewhere has a thread of its own, after a while.
 pub(crate) fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = io::Result<T>> + Send {
     async {
-        tokio::task::yield_now().await;
+        let process = Process::current();
+        rest(process.world().write_takes(process.node()).0).await;
         Ok(work())
     }
 }

@@ -498,11 +498,11 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
         let taken = self.taken.take();
         let taken = taken.ok_or_else(|| io::Error::other("the snapshot was built before"))?;
         let (partial, meta) = taken?;
-        if planted::is(Planted::SnapshotMetadataOutsideView) {
-            self.machine.generation()?.engine().checkpoint(&partial)?;
-        }
         let machine = Arc::clone(&self.machine);
         let build = move || {
+            if planted::is(Planted::SnapshotMetadataOutsideView) {
+                machine.generation()?.engine().checkpoint(&partial)?;
+            }
             let snapshot = SnapshotDir::complete(&partial, &meta, &machine.cluster_id)?;
             machine.offer(snapshot.clone());
             Ok::<_, StoreError>(Snapshot { meta, snapshot })
