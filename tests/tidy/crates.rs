@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::tree::Tree;
 
 /// The rooms: each crate of ours, and the crates of ours that it may depend on.
-const ROOMS: [(&str, &[&str]); 9] = [
+const ROOMS: [(&str, &[&str]); 10] = [
     ("firstclaim-core", &[]),
     ("firstclaim-proto", &["firstclaim-core"]),
     ("firstclaim-replica", &["firstclaim-core", "firstclaim-proto"]),
@@ -18,6 +18,7 @@ const ROOMS: [(&str, &[&str]); 9] = [
     ("firstclaim-bench", &["firstclaim-client"]),
     ("firstclaim-cli", &["firstclaim-bench", "firstclaim-client", "firstclaim-server"]),
     ("firstclaim-sim", &["firstclaim-client", "firstclaim-core", "firstclaim-replica"]),
+    ("firstclaim-cluster-sim", &["firstclaim-core", "firstclaim-replica", "firstclaim-sim"]),
     ("firstclaim-tests", &["firstclaim-client", "firstclaim-server"]),
 ];
 
@@ -207,6 +208,8 @@ mod tests {
             ("firstclaim-tests", "rocksdb", Some("dev")),
             ("firstclaim-replica", "clap", Some("build")),
             ("firstclaim-core", "tokio", None),
+            ("firstclaim-cluster-sim", "firstclaim-server", None),
+            ("firstclaim-cluster-sim", "openraft", None),
             ("firstclaim-unknown", "serde", None),
         ] {
             let found = layering(&crate_with(name, dependency, kind));
@@ -222,6 +225,7 @@ mod tests {
             ("firstclaim-core", "serde", None),
             ("firstclaim-cli", "clap", None),
             ("firstclaim-server", "firstclaim-replica", None),
+            ("firstclaim-cluster-sim", "firstclaim-replica", None),
         ] {
             assert_eq!(layering(&crate_with(name, dependency, kind)), [""; 0]);
         }

@@ -107,6 +107,14 @@ planted! {
         LocalReplayWallClock "local-replay-wall-clock" "A local replay is judged by the wall clock."
         LocalReplayNoFingerprint "local-replay-no-fingerprint" "A local replay is given without the fingerprint check."
         StalePending "stale-node-answers-pending" "A node behind the log answers Pending from its own state."
+        VoteForgotten "vote-forgotten" "A vote is not read when the log is opened."
+        TruncateNotWritten "truncate-not-written" "Entries that were taken back stay on the disk."
+        PurgeTooFar "purge-too-far" "The log is purged past what a snapshot covers."
+        AppliedApart "applied-apart" "How far the state has come is written before the state is."
+        ReadAsksNobody "read-asks-nobody" "A linearizable read takes the leader's word without a majority's."
+        ReadDoesNotWait "read-does-not-wait" "A linearizable read does not wait for the entry that was confirmed."
+        OutcomesOutOfOrder "outcomes-out-of-order" "The outcomes of an entry's commands change places."
+        TimeoutNotApplied "timeout-reported-not-applied" "A proposal that had no answer in time is reported as not applied."
     }
 }
 

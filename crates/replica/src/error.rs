@@ -11,6 +11,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use firstclaim_core::planted::{self, Planted};
+
 /// Why a proposal, or a linearizable read, has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -76,6 +78,7 @@ impl ProposeError {
             | Self::Overloaded
             | Self::TooLarge { .. }
             | Self::Stopping => Fate::NotProposed,
+            Self::TimedOut { .. } if planted::is(Planted::TimeoutNotApplied) => Fate::NotProposed,
             Self::TimedOut { .. } | Self::LeadershipLost | Self::Failed { .. } => Fate::Unknown,
         }
     }

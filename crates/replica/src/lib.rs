@@ -16,14 +16,27 @@ mod config;
 mod error;
 mod faults;
 mod limits;
+mod local;
 mod member;
 mod network;
 mod peer;
 mod raft;
 mod reads;
 mod replica;
+#[cfg(not(feature = "simulated"))]
+mod runtime;
+#[cfg(feature = "simulated")]
+#[path = "simulated/runtime.rs"]
+mod runtime;
+#[cfg(feature = "simulated")]
+pub mod simulated;
 mod status;
 mod store;
+#[cfg(not(feature = "simulated"))]
+mod transport;
+#[cfg(feature = "simulated")]
+#[path = "simulated/transport.rs"]
+mod transport;
 mod wakes;
 mod wire;
 
@@ -31,6 +44,7 @@ pub use clock::{Clock, SystemClock};
 pub use config::{ReplicaConfig, SnapshotRule};
 pub use error::{Fate, OpenError, ProposeError, StoreError};
 pub use faults::Faults;
+pub use local::Look;
 pub use member::Member;
 pub use replica::Replica;
 pub use status::{MemberStatus, Role, Status};

@@ -17,6 +17,7 @@ const _: () = assert!(
 );
 
 /// How much a peer may send ahead. At a round trip of 250 ms this allows 64 MB/s.
+#[cfg_attr(feature = "simulated", expect(dead_code, reason = "nothing is sent ahead there"))]
 pub(crate) const PEER_WINDOW_BYTES: u32 = 16 << 20;
 
 /// Log entries kept in memory once they are on disk.

@@ -25,14 +25,14 @@ use openraft::raft::{
 use tonic::codegen::InterceptedService;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
-use tonic::transport::{Channel, Endpoint};
 
 use crate::Member;
 use crate::config::{ReplicaConfig, Timers};
 use crate::faults::Faults;
-use crate::limits::PEER_WINDOW_BYTES;
 use crate::raft::{Snapshot, TypeConfig, Vote};
+use crate::runtime;
 use crate::store::SnapshotDir;
+use crate::transport::{self, Channel};
 use crate::wire;
 
 /// Names the cluster in the metadata of each call.
@@ -58,6 +58,14 @@ pub(crate) enum Lane {
     Bulk,
     /// Snapshots.
     Snapshot,
+}
+
+/// Who calls whom, by which connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Route {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) lane: Lane,
 }
 
 /// Makes connections to peers, and keeps them.
@@ -142,18 +150,8 @@ impl Peers {
         if let Some(channel) = channels.get(&key) {
             return Ok(channel.clone());
         }
-        let silence = self.shared.timers.silence();
-        let endpoint = Endpoint::from_shared(format!("http://{addr}"))
-            .map_err(|error| format!("the address {addr:?} of node {to}: {error}"))?
-            .connect_timeout(silence)
-            .initial_stream_window_size(PEER_WINDOW_BYTES)
-            .initial_connection_window_size(PEER_WINDOW_BYTES)
-            // A peer that died without a word is noticed by its silence.
-            .http2_keep_alive_interval(silence)
-            .keep_alive_timeout(silence)
-            .keep_alive_while_idle(true)
-            .tcp_nodelay(true);
-        let channel = endpoint.connect_lazy();
+        let route = Route { from: self.shared.node_id, to, lane };
+        let channel = transport::connect(route, addr, self.shared.timers.silence())?;
         channels.insert(key, channel.clone());
         Ok(channel)
     }
@@ -367,15 +365,21 @@ impl Connection {
         };
         let part = |part| proto::SnapshotPart { part: Some(part) };
         let header = part(proto::snapshot_part::Part::Header(header));
-        let reader = tokio::task::spawn_blocking(move || {
-            let wanted = parts.blocking_send(header).is_ok();
-            if !wanted {
-                return Ok(());
-            }
-            snapshot.read_parts(|data| {
+        let reader = runtime::spawn(async move {
+            let mut wanted = parts.send(header).await.is_ok();
+            let mut reader = snapshot.reader();
+            while wanted {
+                let read = runtime::blocking(move || {
+                    let data = reader.next_part();
+                    (data, reader)
+                });
+                let data;
+                (data, reader) = read.await.map_err(|error| error.to_string())?;
+                let Some(data) = data.map_err(|error| error.to_string())? else { break };
                 let data = proto::snapshot_part::Part::Data(data.into());
-                parts.blocking_send(part(data)).is_ok()
-            })
+                wanted = parts.send(part(data)).await.is_ok();
+            }
+            Ok::<_, String>(())
         });
         let queue = tokio_stream::wrappers::ReceiverStream::new(queue);
         let stream = delayed(queue, faults.clone(), from, to)

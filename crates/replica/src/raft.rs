@@ -17,7 +17,7 @@ openraft::declare_raft_types!(
         Node = Member,
         Term = u64,
         LeaderId = openraft::impls::leader_id_std::LeaderId<u64, u64>,
-        AsyncRuntime = openraft::impls::TokioRuntime,
+        AsyncRuntime = crate::runtime::Runtime,
 );
 
 /// The bytes of a log entry, decoded nowhere but where they are applied.

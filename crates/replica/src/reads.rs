@@ -6,8 +6,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use firstclaim_core::Timestamp;
+use firstclaim_core::planted::{self, Planted};
 use firstclaim_proto::peer::v1 as proto;
 use openraft::ReadPolicy;
+use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::errors::{ForwardToLeader, LinearizableReadError, RaftError};
 use tokio::time::Instant;
 
@@ -52,17 +54,35 @@ impl Reads {
     /// Confirms on this node, which must lead.
     pub(crate) async fn confirm_here(&self) -> Result<Confirmed, ProposeError> {
         let leader = self.raft.as_leader().map_err(not_leader)?;
-        let (read_log_id, _) =
-            self.raft.get_read_log_id(ReadPolicy::ReadIndex).await.map_err(read_error)?;
+        let read_log_id = match self.own_word() {
+            Some(read_log_id) => read_log_id,
+            None => {
+                let asked = self.raft.get_read_log_id(ReadPolicy::ReadIndex).await;
+                *asked.map_err(read_error)?.0.log_id()
+            }
+        };
         let applied = self.machine.store_time();
         let stamp = self.stamper.stamp(&*self.clock, leader.term(), applied);
-        Ok(Confirmed { read_log_id: *read_log_id.log_id(), store_time: stamp.max(applied) })
+        Ok(Confirmed { read_log_id, store_time: stamp.max(applied) })
+    }
+
+    /// The planted bug: what this node believes to be committed, without asking.
+    fn own_word(&self) -> Option<LogId> {
+        if !planted::is(Planted::ReadAsksNobody) {
+            return None;
+        }
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.local_committed
     }
 
     /// Waits until this node's state holds every write acknowledged before the call.
     pub(crate) async fn linearize(&self) -> Result<(), ProposeError> {
         let within = async {
             let confirmed = self.confirm().await?;
+            if planted::is(Planted::ReadDoesNotWait) {
+                return Ok(());
+            }
             self.wait_applied(confirmed.read_log_id.index).await
         };
         tokio::time::timeout(PROPOSE_TIMEOUT, within).await.unwrap_or_else(|_| {

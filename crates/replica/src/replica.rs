@@ -5,19 +5,17 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use firstclaim_core::limits::PEER_MESSAGE_BYTES_MAX;
+use firstclaim_core::command::Claim;
+use firstclaim_core::planted::{self, Planted};
 use firstclaim_core::{Command, Outcome, RecordId, Timestamp};
-use firstclaim_proto::peer::v1::peer_service_server::PeerServiceServer;
 use openraft::ServerState;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, ForwardReason};
 use openraft::impls::ProgressResponder;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::TcpIncoming;
 
 use crate::Member;
 use crate::bootstrap::{self, Admission};
@@ -25,15 +23,18 @@ use crate::clock::{Clock, Stamper, millis};
 use crate::config::ReplicaConfig;
 use crate::error::{OpenError, ProposeError, StoreError};
 use crate::faults::Faults;
-use crate::limits::{CONFIRM_EVERY, PEER_WINDOW_BYTES, PROPOSE_TIMEOUT, TICK_CHECK, TICK_EVERY};
+use crate::limits::{CONFIRM_EVERY, PROPOSE_TIMEOUT, TICK_CHECK, TICK_EVERY};
+use crate::local::{self, Look};
 use crate::network::{Network, Peers};
 use crate::peer::{Parts, Peer};
 use crate::raft::{Payload, Raft};
 use crate::reads::{Reads, not_leader};
+use crate::runtime;
 use crate::status::{Status, status_of};
 use crate::store::disk::Disk;
 use crate::store::machine::Machine;
 use crate::store::{LogStore, Progress, State, codec, machine};
+use crate::transport::Listener;
 use crate::wakes::Changes;
 
 /// How long a replica that is closed waits for its last readers.
@@ -92,8 +93,8 @@ impl Replica {
         config.check()?;
         let addr = config.peer_listen;
         let bind = |source| OpenError::Bind { addr, source };
-        let listener = TcpListener::bind(addr).await.map_err(bind)?;
-        let peer_addr = listener.local_addr().map_err(bind)?;
+        let listener = Listener::bind(addr).await.map_err(bind)?;
+        let peer_addr = listener.addr();
 
         let disk = Disk::open(
             &config.data_dir,
@@ -155,9 +156,9 @@ impl Replica {
     }
 
     /// Starts what runs beside the consensus engine.
-    fn start(&self, listener: TcpListener, service: Peer, admission: Arc<Admission>) {
+    fn start(&self, listener: Listener, service: Peer, admission: Arc<Admission>) {
         // It ends by itself, so that it can close its connections.
-        let serving = tokio::spawn(serve(Arc::clone(&self.inner), listener, service));
+        let serving = runtime::spawn(serve(Arc::clone(&self.inner), listener, service));
         self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(serving);
         self.spawn(watch_raft(Arc::clone(&self.inner)));
         self.spawn(keep_time(self.clone()));
@@ -174,7 +175,7 @@ impl Replica {
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let stopping = self.inner.stopping.clone();
-        let task = tokio::spawn(async move {
+        let task = runtime::spawn(async move {
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => {}
@@ -200,6 +201,18 @@ impl Replica {
     /// Dropping the future ends the wait, not the proposal. Treat it like
     /// [`Fate::Unknown`](crate::Fate::Unknown).
     pub async fn propose(&self, commands: Vec<Command>) -> Result<Vec<Outcome>, ProposeError> {
+        self.propose_at(commands).await.map(|(_, outcomes)| outcomes)
+    }
+
+    /// Does the same as [`Self::propose`], and says at which index of the log.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub async fn propose_at(
+        &self,
+        commands: Vec<Command>,
+    ) -> Result<(u64, Vec<Outcome>), ProposeError> {
         let inner = &self.inner;
         if inner.stopping.is_cancelled() {
             return Err(ProposeError::Stopping);
@@ -220,7 +233,7 @@ impl Replica {
             .map_err(|fatal| ProposeError::Failed { reason: fatal.to_string() })?;
         *inner.stamped.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         match tokio::time::timeout(PROPOSE_TIMEOUT, answer).await {
-            Ok(Ok(Ok(written))) => Ok(written.data.0),
+            Ok(Ok(Ok(written))) => Ok((written.log_id.index, written.data.0)),
             Ok(Ok(Err(error))) => Err(write_error(error)),
             Ok(Err(_)) => Err(ProposeError::Failed {
                 reason: "the consensus engine dropped the proposal".to_owned(),
@@ -254,6 +267,17 @@ impl Replica {
         f: impl FnOnce(&mut State<'_>) -> Result<T, StoreError>,
     ) -> Result<(u64, T), StoreError> {
         self.inner.machine.read(f)
+    }
+
+    /// Looks at a claim in this node's own state: it may be a duplicate that needs no log.
+    ///
+    /// # Errors
+    ///
+    /// The disk's.
+    pub fn look(&self, claim: &Claim) -> Result<Look, StoreError> {
+        let latest = local::latest_store_time(self.confirmed_store_time(), &*self.inner.clock);
+        let (_, look) = self.read(|state| local::look_at(state, claim, latest))?;
+        Ok(look)
     }
 
     /// How this replica is.
@@ -330,12 +354,12 @@ impl Replica {
     /// The disk's.
     pub async fn state_hash(&self) -> Result<(u64, [u8; 32]), StoreError> {
         let machine = Arc::clone(&self.inner.machine);
-        let hash = tokio::task::spawn_blocking(move || machine.state_hash()).await;
+        let hash = runtime::blocking(move || machine.state_hash()).await;
         hash.unwrap_or_else(|error| {
             Err(StoreError::Io {
                 action: "hash the state",
                 path: self.inner.config.data_dir.clone(),
-                source: std::io::Error::other(error),
+                source: error,
             })
         })
     }
@@ -441,22 +465,9 @@ impl Inner {
 }
 
 /// Answers the other nodes.
-async fn serve(inner: Arc<Inner>, listener: TcpListener, service: Peer) {
-    let service = PeerServiceServer::new(service)
-        .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
-        .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX);
+async fn serve(inner: Arc<Inner>, listener: Listener, service: Peer) {
     let silence = inner.config.timers().silence();
-    let served = tonic::transport::Server::builder()
-        .initial_stream_window_size(PEER_WINDOW_BYTES)
-        .initial_connection_window_size(PEER_WINDOW_BYTES)
-        .http2_keepalive_interval(Some(silence))
-        .http2_keepalive_timeout(Some(silence))
-        .add_service(service)
-        .serve_with_incoming_shutdown(
-            TcpIncoming::from(listener).with_nodelay(Some(true)),
-            inner.stopping.clone().cancelled_owned(),
-        )
-        .await;
+    let served = listener.serve(service, silence, inner.stopping.clone()).await;
     if let Err(error) = served {
         inner.fail(&format!("the listener for peers ended: {error}"));
     }
@@ -521,6 +532,9 @@ fn write_error(error: ClientWriteError<crate::raft::TypeConfig>) -> ProposeError
             ForwardReason::LeaseExpired => ProposeError::NoQuorum,
             ForwardReason::NotLeader | ForwardReason::LeadershipTransfer => not_leader(forward),
         },
+        ClientWriteError::LogEntryDiscarded(_) if planted::is(Planted::ForwardNotApplied) => {
+            ProposeError::NoLeader
+        }
         // It was in the log, and may have been committed under another leader.
         ClientWriteError::LogEntryDiscarded(_) => ProposeError::LeadershipLost,
         // Neither is ever asked for by a proposal.

@@ -25,14 +25,16 @@ pub(crate) fn look(
     node: &Node,
     asked: &Claim,
 ) -> Result<(Option<v1::ClaimResponse>, Option<Limit>), Fail> {
-    let Look { replay, limit } = edge::look(&node.replica, asked).map_err(|error| {
+    let Look { answer, limit } = edge::look(&node.replica, asked).map_err(|error| {
         tracing::error!(%error, "the state cannot be read");
         Failure::internal("read its state")
     })?;
-    let Some((replay, store_time)) = replay else { return Ok((None, limit)) };
-    let answer = Answer::Replay(Box::new(replay));
-    note(node, asked, Ok(&answer), store_time, ReplayPath::Local);
-    Ok((Some(respond(answer, store_time)?), limit))
+    let Some(Outcome { store_time, result }) = answer else { return Ok((None, limit)) };
+    note(node, asked, result.as_ref(), store_time, ReplayPath::Local);
+    match result {
+        Ok(answer) => Ok((Some(respond(answer, store_time)?), limit)),
+        Err(refusal) => Err(Failure::refused(&refusal, store_time).into()),
+    }
 }
 
 /// Whether the namespace may make one more claim now.

@@ -39,17 +39,17 @@ pub enum Storage {
 /// Rows that outlive the replica that wrote them, as a disk does, but not the process.
 #[derive(Clone, Debug)]
 pub struct MemoryDisk {
-    log: Arc<Memory>,
-    state: Arc<Mutex<MemoryState>>,
+    pub(super) log: Arc<Memory>,
+    pub(super) state: Arc<Mutex<MemoryState>>,
 }
 
 #[derive(Debug)]
-struct MemoryState {
-    current: Arc<Memory>,
-    number: u64,
+pub(super) struct MemoryState {
+    pub(super) current: Arc<Memory>,
+    pub(super) number: u64,
     /// The index of the snapshot that the current state began with.
-    installed: u64,
-    staged: Option<Arc<Memory>>,
+    pub(super) installed: u64,
+    pub(super) staged: Option<Arc<Memory>>,
 }
 
 impl Default for MemoryDisk {
@@ -74,7 +74,7 @@ impl MemoryDisk {
         Self { log: Arc::new(self.log.durable()), state: Arc::new(Mutex::new(survivor)) }
     }
 
-    fn state(&self) -> MutexGuard<'_, MemoryState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

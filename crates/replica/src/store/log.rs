@@ -18,6 +18,7 @@ use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use firstclaim_core::planted::{self, Planted};
 use futures::Stream;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
 use tokio::sync::{oneshot, watch};
@@ -170,6 +171,7 @@ impl LogStore {
             what: format!("{what}: {reason}"),
         };
         let vote = read_meta::<firstclaim_proto::peer::v1::Vote>(&**engine, meta::VOTE)?
+            .filter(|_| !planted::is(Planted::VoteForgotten))
             .map(|vote| wire::vote_from(&vote));
         let purged = read_meta::<firstclaim_proto::peer::v1::LogId>(&**engine, meta::PURGED)?
             .map(|id| wire::log_id_from(&id));
@@ -416,6 +418,9 @@ pub(crate) struct FlushGate {
 impl FlushGate {
     /// Waits until the log's entry at `index`, as it is now, is on this disk.
     pub(crate) async fn pass(&mut self, index: u64) -> io::Result<()> {
+        if planted::is(Planted::ApplyAheadOfFlush) {
+            return Ok(());
+        }
         // What has left the tail was flushed before.
         let Some(number) = self.shared.state().tail.append_number(index) else { return Ok(()) };
         self.flushed

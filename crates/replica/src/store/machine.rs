@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
+use firstclaim_core::planted::{self, Planted};
 use firstclaim_core::{Outcome, Stamp, Store as _, Timestamp};
 use futures::{Stream, StreamExt as _};
 use openraft::storage::{ApplyResponder, RaftSnapshotBuilder, RaftStateMachine};
@@ -21,6 +22,7 @@ use crate::raft::{
     Applied, Entry, EntryPayload, EntryResponder, LogId, Payload, Snapshot, SnapshotMeta,
     StoredMembership, TypeConfig, term_of,
 };
+use crate::runtime;
 use crate::store::codec::{self, Fault};
 use crate::store::disk::{Disk, SNAPSHOT_DIR};
 use crate::store::engine::{Batch, Durability, Op, Read, after_prefix, in_view};
@@ -307,6 +309,11 @@ impl StateMachine {
         }
         let store_time = state.cluster()?.clock.now();
         let mut batch = state.into_batch()?;
+        if planted::is(Planted::AppliedApart) {
+            let mut position = Batch::default();
+            self.put_position(&mut position, membership.clone());
+            engine.write(position, Durability::Process)?;
+        }
         self.put_position(&mut batch, membership);
         let changed = changed_records(&batch);
         engine.write(batch, Durability::Process)?;
@@ -332,7 +339,10 @@ impl StateMachine {
             return Err(StoreError::FormerEntry { path: self.log_path.clone(), index });
         }
         let stamp = Stamp { term: term_of(&log_id), index, time: decoded.time };
-        let outcomes = firstclaim_core::apply(state, stamp, &decoded.commands)?;
+        let mut outcomes = firstclaim_core::apply(state, stamp, &decoded.commands)?;
+        if planted::is(Planted::OutcomesOutOfOrder) {
+            outcomes.reverse();
+        }
         if decoded.former {
             // So the state is the same as if it had been migrated after this entry.
             let mut cluster = state.cluster()?;
@@ -362,7 +372,9 @@ impl StateMachine {
         let name = format!("{index:020}-{}", self.snapshots_made);
         let partial = partial_dir(&parent, &name)?;
         file::sync_dir(&parent)?;
-        self.machine.generation()?.engine().checkpoint(&partial)?;
+        if !planted::is(Planted::SnapshotMetadataOutsideView) {
+            self.machine.generation()?.engine().checkpoint(&partial)?;
+        }
         let meta = SnapshotMeta {
             last_log_id: self.last_applied,
             last_membership: self.membership.clone(),
@@ -488,11 +500,13 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
         let (partial, meta) = taken?;
         let machine = Arc::clone(&self.machine);
         let build = move || {
+            if planted::is(Planted::SnapshotMetadataOutsideView) {
+                machine.generation()?.engine().checkpoint(&partial)?;
+            }
             let snapshot = SnapshotDir::complete(&partial, &meta, &machine.cluster_id)?;
             machine.offer(snapshot.clone());
             Ok::<_, StoreError>(Snapshot { meta, snapshot })
         };
-        let built = tokio::task::spawn_blocking(build).await;
-        Ok(built.map_err(io::Error::other)??)
+        Ok(runtime::blocking(build).await??)
     }
 }

@@ -12,6 +12,12 @@ use crate::error::StoreError;
 use crate::store::engine::{Batch, Durability, Engine, Op, Read, Row};
 use crate::store::schema::Table;
 
+#[cfg(feature = "simulated")]
+#[path = "../simulated/disk.rs"]
+mod simulated;
+#[cfg(feature = "simulated")]
+pub use simulated::{Logged, LoggedPayload};
+
 /// The one file of a checkpoint.
 pub(crate) const ROWS_FILE: &str = "rows";
 
@@ -29,7 +35,21 @@ struct State {
     live: Rows,
     /// What a power cut leaves behind.
     durable: Rows,
-    unsynced: Vec<Op>,
+    unsynced: Vec<Batch>,
+    #[cfg(feature = "simulated")]
+    simulated: simulated::Extra,
+}
+
+impl State {
+    fn of(rows: Rows) -> Self {
+        Self { live: rows.clone(), durable: rows, ..Self::default() }
+    }
+
+    fn sync(&mut self) {
+        for batch in self.unsynced.drain(..) {
+            perform_all(&mut self.durable, batch);
+        }
+    }
 }
 
 impl Memory {
@@ -40,8 +60,7 @@ impl Memory {
     /// What is left when the power fails now.
     pub(crate) fn durable(&self) -> Self {
         let rows = self.state.read().unwrap_or_else(PoisonError::into_inner).durable.clone();
-        let state = State { live: rows.clone(), durable: rows, unsynced: Vec::new() };
-        Self { path: self.path.clone(), state: RwLock::new(state) }
+        Self { path: self.path.clone(), state: RwLock::new(State::of(rows)) }
     }
 
     /// Reads the rows of a checkpoint.
@@ -57,8 +76,13 @@ impl Memory {
             path: file,
             source,
         })?;
-        let state = State { live: rows.clone(), durable: rows, unsynced: Vec::new() };
-        Ok(Self { path: path.to_path_buf(), state: RwLock::new(state) })
+        Ok(Self { path: path.to_path_buf(), state: RwLock::new(State::of(rows)) })
+    }
+}
+
+fn perform_all(rows: &mut Rows, batch: Batch) {
+    for op in batch.ops {
+        perform(rows, op);
     }
 }
 
@@ -144,14 +168,12 @@ impl Engine for Memory {
     fn write(&self, batch: Batch, durability: Durability) -> Result<(), StoreError> {
         let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
-        for op in batch.ops {
-            perform(&mut state.live, op.clone());
-            state.unsynced.push(op);
-        }
+        #[cfg(feature = "simulated")]
+        state.simulated.meet(&batch, durability, &self.path)?;
+        perform_all(&mut state.live, batch.clone());
+        state.unsynced.push(batch);
         if durability == Durability::Synced {
-            for op in state.unsynced.drain(..) {
-                perform(&mut state.durable, op);
-            }
+            state.sync();
         }
         Ok(())
     }
@@ -161,9 +183,7 @@ impl Engine for Memory {
             let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
             let state = &mut *guard;
             // A checkpoint makes durable what it captures, as RocksDB's does.
-            for op in state.unsynced.drain(..) {
-                perform(&mut state.durable, op);
-            }
+            state.sync();
             encode_rows(&state.live)
         };
         let written = fs::create_dir(dir).and_then(|()| fs::write(dir.join(ROWS_FILE), bytes));

@@ -144,29 +144,40 @@ impl SnapshotDir {
         Ok(())
     }
 
-    /// Reads the files in order, in pieces of at most [`SNAPSHOT_PART_BYTES`], until `take` has
-    /// enough.
-    pub(crate) fn read_parts(
-        &self,
-        mut take: impl FnMut(Vec<u8>) -> bool,
-    ) -> Result<(), StoreError> {
-        for SnapshotFile { name, .. } in &self.manifest().files {
-            let path = self.path().join(name);
-            let file = File::open(&path).map_err(failed("open a snapshot's file", &path))?;
-            loop {
-                let mut part = Vec::with_capacity(SNAPSHOT_PART_BYTES);
-                let limit = SNAPSHOT_PART_BYTES as u64;
-                let read = (&file).take(limit).read_to_end(&mut part);
-                read.map_err(failed("read a snapshot's file", &path))?;
-                if part.is_empty() {
-                    break;
-                }
-                if !take(part) {
-                    return Ok(());
-                }
+    /// Reads the files in order.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader { snapshot: self.clone(), file: 0, open: None }
+    }
+}
+
+/// Reads the files of a snapshot piece by piece.
+pub(crate) struct Reader {
+    snapshot: SnapshotDir,
+    /// The file that the next bytes come from.
+    file: usize,
+    open: Option<File>,
+}
+
+impl Reader {
+    /// The next piece, at most [`SNAPSHOT_PART_BYTES`] of one file; none after the last one.
+    pub(crate) fn next_part(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        while let Some(SnapshotFile { name, .. }) = self.snapshot.manifest().files.get(self.file) {
+            let path = self.snapshot.path().join(name);
+            let file = match self.open.take() {
+                Some(file) => file,
+                None => File::open(&path).map_err(failed("open a snapshot's file", &path))?,
+            };
+            let mut part = Vec::with_capacity(SNAPSHOT_PART_BYTES);
+            let limit = SNAPSHOT_PART_BYTES as u64;
+            let read = (&file).take(limit).read_to_end(&mut part);
+            read.map_err(failed("read a snapshot's file", &path))?;
+            if !part.is_empty() {
+                self.open = Some(file);
+                return Ok(Some(part));
             }
+            self.file += 1;
         }
-        Ok(())
+        Ok(None)
     }
 }
 

@@ -1,17 +1,18 @@
-//! The thread that writes the log: everything queued becomes one synced batch.
+//! The worker that writes the log: everything queued becomes one synced batch.
 //!
 //! A disk that fails to write or to sync has lost pages that nobody can name. So the process ends
 //! at once, and nothing that was not on disk is ever acknowledged.
 
 use std::io;
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
+use firstclaim_core::planted::{self, Planted};
 use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 use crate::limits::GROUP_BYTES_MAX;
 use crate::raft::{Entry, IoFlushed, LogId, Vote};
+use crate::runtime::{self, Queue, Worker};
 use crate::store::codec;
 use crate::store::engine::{Batch, Durability};
 use crate::store::log::{Shared, flushed};
@@ -46,47 +47,30 @@ enum Waiter {
 
 /// The way to the writer. Dropping it waits until the writer has written what is queued and has let go
 /// of the database: a process that ends while a database is open may be aborted by its threads.
-pub(crate) struct Writer {
-    /// None once the writer is told to end.
-    ops: Option<mpsc::Sender<Op>>,
-    thread: Option<JoinHandle<()>>,
-}
+pub(crate) struct Writer(Worker<Op>);
 
 impl Writer {
     pub(crate) fn start(shared: Arc<Shared>) -> io::Result<Self> {
-        let (ops, queue) = mpsc::channel();
-        let thread =
-            std::thread::Builder::new().name("log-writer".to_owned()).spawn(move || {
-                while let Ok(first) = queue.recv() {
-                    write_group(&shared, gather(first, &queue));
-                }
-            })?;
-        Ok(Self { ops: Some(ops), thread: Some(thread) })
+        let told = Arc::clone(&shared);
+        let worker = Worker::start(
+            "log-writer",
+            move |first, queue| write_group(&shared, gather(first, queue)),
+            move |waiters| acknowledge(&told, waiters),
+        )?;
+        Ok(Self(worker))
     }
 
     pub(crate) fn send(&self, op: Op) -> io::Result<()> {
-        let sent = self.ops.as_ref().is_some_and(|ops| ops.send(op).is_ok());
-        if sent { Ok(()) } else { Err(io::Error::other("the log writer has stopped")) }
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.ops = None;
-        let own = std::thread::current().id();
-        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != own) {
-            // A panic of the writer has ended the process already.
-            drop(thread.join());
-        }
+        if self.0.send(op) { Ok(()) } else { Err(io::Error::other("the log writer has stopped")) }
     }
 }
 
 /// Takes what else is queued, up to the size of a group.
-fn gather(first: Op, queue: &mpsc::Receiver<Op>) -> Vec<Op> {
+fn gather(first: Op, queue: &mut Queue<Op>) -> Vec<Op> {
     let mut bytes = size(&first);
     let mut group = vec![first];
     while bytes < GROUP_BYTES_MAX {
-        let Ok(op) = queue.try_recv() else { break };
+        let Some(op) = queue.try_next() else { break };
         bytes += size(&op);
         group.push(op);
     }
@@ -100,7 +84,8 @@ fn size(op: &Op) -> usize {
     }
 }
 
-fn write_group(shared: &Shared, group: Vec<Op>) {
+/// Writes a group, and says whom to tell.
+fn write_group(shared: &Shared, group: Vec<Op>) -> Vec<Waiter> {
     let mut batch = Batch::default();
     let mut waiters = Vec::with_capacity(group.len());
     let mut durability = Durability::Process;
@@ -111,25 +96,31 @@ fn write_group(shared: &Shared, group: Vec<Op>) {
                     let value = codec::encode_message(&wire::entry_to(entry));
                     batch.put(Table::Log, log_key(entry.log_id.index), value);
                 }
-                durability = Durability::Synced;
+                if !planted::is(Planted::FlushBeforeSync) {
+                    durability = Durability::Synced;
+                }
                 waiters.push(Waiter::Append { number, callback });
             }
             Op::Vote { vote, done } => {
                 let value = codec::encode_message(&wire::vote_to(&vote));
                 batch.put(Table::Meta, meta::VOTE.to_vec(), value);
-                durability = Durability::Synced;
+                if !planted::is(Planted::VoteNotSynced) {
+                    durability = Durability::Synced;
+                }
                 waiters.push(Waiter::Other(done));
             }
+            Op::Truncate { .. } if planted::is(Planted::TruncateNotWritten) => {}
             Op::Truncate { from } => batch.delete_range(Table::Log, log_key(from), log_end()),
             Op::Purge { upto } => {
                 let value = codec::encode_message(&wire::log_id_to(&upto));
                 batch.put(Table::Meta, meta::PURGED.to_vec(), value);
-                batch.delete_range(Table::Log, log_key(0), log_key(upto.index + 1));
+                let too_far = if planted::is(Planted::PurgeTooFar) { 5 } else { 0 };
+                batch.delete_range(Table::Log, log_key(0), log_key(upto.index + 1 + too_far));
             }
         }
     }
     match shared.disk.engine.write(batch, durability) {
-        Ok(()) => acknowledge(shared, waiters),
+        Ok(()) => waiters,
         Err(error) => fail(waiters, &error),
     }
 }
@@ -154,5 +145,5 @@ fn fail(waiters: Vec<Waiter>, error: &StoreError) -> ! {
             callback.io_completed(Err(io::Error::other(error.to_string())));
         }
     }
-    std::process::abort();
+    runtime::end()
 }
