@@ -13,7 +13,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
     let mut out = io::stdout().lock();
     for source in build_id::SOURCES {
-        writeln!(out, "cargo::rerun-if-changed={}", root.join(source).display())?;
+        // Relative, or another copy of the tree would be taken for this one.
+        writeln!(out, "cargo::rerun-if-changed=../../{source}")?;
     }
     writeln!(out, "cargo::rustc-env=FIRSTCLAIM_BUILD_ID={}", build_id::build_id(&root)?)?;
     Ok(())

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Asked for when it runs: a target folder may be shared by trees that lie elsewhere.
     let here = env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set by cargo")?;
     let root = Path::new(&here).join("../../proto");
-    println!("cargo::rerun-if-changed={}", root.display());
+    println!("cargo::rerun-if-changed=../../proto");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set by cargo")?);
 
     let mut public = protox::Compiler::new([&root])?;
