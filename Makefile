@@ -22,7 +22,7 @@ BUF := $(CARGO_TARGET_DIR)/tools/bin/buf
 # What a caller of the service needs, and what must never need RocksDB.
 SLIM := --no-default-features -p firstclaim-core -p firstclaim-proto -p firstclaim-client -p firstclaim-cli
 
-.PHONY: help setup rocksdb build demo test check slim docs tests once fix mutants sim planted chaos bench env
+.PHONY: help setup rocksdb build demo test check slim docs tests cluster once fix mutants sim planted chaos bench env
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | sed 's/\$$\$$/$$/g' | expand -t 18
@@ -39,7 +39,7 @@ build: rocksdb ## build the workspace; the binary is debug/firstclaim in the tar
 demo: build ## three regions, 200 payouts, a killed leader: watch it on real calls
 	@$(BIN) demo
 
-test: setup check slim build docs tests once ## everything that must hold; writes nothing outside the target folder
+test: setup check slim build docs tests cluster once ## everything that must hold; writes nothing outside the target folder
 
 check: setup
 	@echo "== format and lints"
@@ -78,12 +78,23 @@ mutants: setup ## break the contract on purpose: each patch of tests/mutants mus
 # The simulators have a profile and a target folder of their own, and need no RocksDB.
 SIM := CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/sim" $(CARGO) run --locked --quiet --profile sim -p firstclaim-sim
 SEEDS ?= 2000
+# Whole replicas: tokio seeds its own dice only with this flag, so all of it is built apart.
+CLUSTER := CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/sim/cluster" CARGO_PROFILE_DEV_OPT_LEVEL=2 \
+  RUSTFLAGS="--cfg tokio_unstable" $(CARGO)
+CLUSTER_CRATE := -p firstclaim-cluster-sim --features simulated
+CLUSTER_SEEDS ?= 300
 
-sim: ## play SEEDS worlds of workers, providers and operators against core and its model
+sim: setup ## play SEEDS worlds against core and its model, and CLUSTER_SEEDS with whole replicas
 	@$(SIM) -- --seeds $(SEEDS)
+	$(CLUSTER) run --locked --quiet $(CLUSTER_CRATE) -- --seeds $(CLUSTER_SEEDS)
 
-planted: ## plant each bug of core in turn: all must be found within 500 seeds
+planted: setup ## plant each bug of core and of the replica in turn: all must be found within 500 seeds
 	@$(SIM) --features planted -- planted --show "$(CARGO_TARGET_DIR)/planted"
+	$(CLUSTER) run --locked --quiet $(CLUSTER_CRATE) -- planted
+
+cluster: setup
+	@echo "== whole replicas on simulated machines, a share of the seeds"
+	$(CLUSTER) test --locked $(CLUSTER_CRATE)
 
 MINUTES ?= 15
 
