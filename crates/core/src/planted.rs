@@ -108,7 +108,6 @@ planted! {
         LocalReplayNoFingerprint "local-replay-no-fingerprint" "A local replay is given without the fingerprint check."
         StalePending "stale-node-answers-pending" "A node behind the log answers Pending from its own state."
         VoteForgotten "vote-forgotten" "A vote is not read when the log is opened."
-        TruncateNotWritten "truncate-not-written" "Entries that were taken back stay on the disk."
         PurgeTooFar "purge-too-far" "The log is purged past what a snapshot covers."
         AppliedApart "applied-apart" "How far the state has come is written before the state is."
         ReadAsksNobody "read-asks-nobody" "A linearizable read takes the leader's word without a majority's."

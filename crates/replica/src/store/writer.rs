@@ -109,7 +109,6 @@ fn write_group(shared: &Shared, group: Vec<Op>) -> Vec<Waiter> {
                 }
                 waiters.push(Waiter::Other(done));
             }
-            Op::Truncate { .. } if planted::is(Planted::TruncateNotWritten) => {}
             Op::Truncate { from } => batch.delete_range(Table::Log, log_key(from), log_end()),
             Op::Purge { upto } => {
                 let value = codec::encode_message(&wire::log_id_to(&upto));
