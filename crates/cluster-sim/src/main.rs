@@ -63,6 +63,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if !run::REPEATS {
+        println!("this was built without RUSTFLAGS=\"--cfg tokio_unstable\": no seed would repeat");
+        return ExitCode::FAILURE;
+    }
     run::listen_to_panics();
     if let Some(name) = &asked.bug {
         let Some(bug) = planted::named(name) else {

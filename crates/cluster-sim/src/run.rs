@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use firstclaim_replica::simulated::Logged;
-use tokio::runtime::RngSeed;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::chance::Chance;
@@ -113,6 +112,20 @@ impl Drop for Folder {
     }
 }
 
+/// Whether one seed gives one run: whom a channel of tokio wakes first is left to chance, and only with
+/// `--cfg tokio_unstable` is that ours.
+pub const REPEATS: bool = cfg!(tokio_unstable);
+
+/// A runtime on one thread, whose clock stands still until nobody has anything to do.
+#[cfg_attr(not(tokio_unstable), expect(unused_variables, reason = "see `REPEATS`"))]
+fn seeded(seed: u64) -> tokio::runtime::Builder {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true);
+    #[cfg(tokio_unstable)]
+    builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&seed.to_le_bytes()));
+    builder
+}
+
 /// Runs a seed.
 ///
 /// # Panics
@@ -123,13 +136,7 @@ pub fn run(seed: u64, tell: bool) -> Report {
     PANICS.with(|panics| panics.borrow_mut().clear());
     let folder = Folder::new(seed);
     #[expect(clippy::expect_used, reason = "without it there is nothing to run")]
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        // Whom a channel wakes first is left to chance; only with `--cfg tokio_unstable` to ours.
-        .rng_seed(RngSeed::from_bytes(&seed.to_le_bytes()))
-        .build()
-        .expect("a runtime");
+    let runtime = seeded(seed).build().expect("a runtime");
     let reached = Reached::default();
     let (evidence, mut report) = runtime.block_on(simulate(seed, tell, &folder.0, &reached));
     drop(runtime);

@@ -381,7 +381,7 @@ impl Cluster {
 
     /// Starts a machine again, after a while.
     fn come_back(&self, node: u64) {
-        let after = self.shared.chance.weighted(&[(4, 500), (3, 2_000), (1, 8_000)]);
+        let after = self.shared.chance.weighted(&[(4, 500), (3, 3_000), (2, 12_000)]);
         let after = self.shared.chance.between(20, after);
         let cluster = self.clone();
         tokio::spawn(async move {
@@ -512,7 +512,8 @@ impl Cluster {
                 });
             }
             Family::Transfer => self.transfer(leader, node),
-            Family::Purge => self.purge(node),
+            // Who leads next has purged, too: then who is away now needs a snapshot.
+            Family::Purge => self.ids().into_iter().for_each(|id| self.purge(id)),
             Family::Clock => {
                 let ahead = chance.between(0, 20_000).cast_signed() - 10_000;
                 let mark = if ahead < 0 { Mark::ClockSetBack } else { Mark::ClockJumped };
