@@ -6,35 +6,66 @@
 use std::collections::BTreeMap;
 
 use firstclaim_core::outcome::AcquiredKind;
-use firstclaim_core::{Answer, Millis, RecordRef, Slot, Timestamp};
+use firstclaim_core::{Answer, Command, Millis, RecordRef, Slot, Timestamp};
 
 use super::{Broken, Checked, Property, Seen};
 
-/// When each life of a key was claimed first, and the skew that was granted then.
+/// A life that was claimed.
+#[derive(Clone, Debug)]
+struct Life {
+    name: u64,
+    claimed: Timestamp,
+    /// The skew that was granted then.
+    skew: Millis,
+    /// Whether its namespace was deleted since.
+    buried: bool,
+}
+
+/// The lives of each key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Horizon {
-    claimed: BTreeMap<RecordRef, Vec<(u64, Timestamp, Millis)>>,
+    lives: BTreeMap<RecordRef, Vec<Life>>,
 }
 
 impl Horizon {
     pub(super) fn check(&mut self, seen: &Seen<'_>) -> Checked {
+        if let Ok(Answer::Deleted(_)) = &seen.outcome.result {
+            self.bury(seen.command);
+        }
         let (Ok(Answer::Acquired(it)), Some(record)) = (&seen.outcome.result, seen.about) else {
             return Ok(());
         };
-        let lives = self.claimed.entry(record.clone()).or_default();
-        if lives.iter().any(|(life, ..)| *life == it.life) {
+        let lives = self.lives.entry(record.clone()).or_default();
+        if lives.iter().any(|life| life.name == it.life) {
             return Ok(());
         }
+        let skew = skew(seen, record);
+        // Over a deletion the present skew counts, too: semantics §8 does not say whose it is, and what
+        // serves takes the present one. A namespace that is made anew with a smaller skew is not safe.
+        let granted = |life: &Life| if life.buried { life.skew.min(skew) } else { life.skew };
         let checked = it.kind == AcquiredKind::First && it.horizon_checked;
         if let Some(born) = it.intent_time.filter(|_| checked)
-            && let Some((life, claimed, _)) =
-                lives.iter().find(|(_, claimed, skew)| born.before(*skew) <= *claimed)
+            && let Some(life) = lives.iter().find(|life| born.before(granted(life)) <= life.claimed)
         {
-            let says = format!("born at {}, claimed at {} in life {life}", born.0, claimed.0);
+            let (claimed, name) = (life.claimed.0, life.name);
+            let says = format!("born at {}, claimed at {claimed} in life {name}", born.0);
             return Err(Broken::new(Property::I7, says));
         }
-        lives.push((it.life, seen.outcome.store_time, skew(seen, record)));
+        let claimed = seen.outcome.store_time;
+        lives.push(Life { name: it.life, claimed, skew, buried: false });
         Ok(())
+    }
+
+    /// Notes whose namespace is gone.
+    fn bury(&mut self, command: &Command) {
+        for (key, lives) in &mut self.lives {
+            let gone = if let Command::DeleteNamespace(it) = command {
+                it.tenant == key.tenant && it.namespace == key.namespace
+            } else {
+                matches!(command, Command::DeleteTenant(it) if it.tenant == key.tenant)
+            };
+            lives.iter_mut().for_each(|life| life.buried |= gone);
+        }
     }
 }
 
