@@ -332,7 +332,7 @@ impl Network {
         let (connection, new) = self.connection(call);
         // Bodies hold on to what their process has: they stay with it.
         let (head, body) = request.into_parts();
-        let there = self.carry(call, &call.caller, (call.from, call.to), &connection, body);
+        let there = self.carry((call, &connection), &call.caller, (call.from, call.to), body);
         let request = Request::from_parts(head, there);
         if new {
             sleep(self.delay(call.from, call.to)).await;
@@ -345,7 +345,7 @@ impl Network {
             response = peer.answer(request) => response?,
         };
         let (head, body) = response.into_parts();
-        let back = self.carry(call, peer.process(), (call.to, call.from), &connection, body);
+        let back = self.carry((call, &connection), peer.process(), (call.to, call.from), body);
         drop(peer);
         sleep(self.delay(call.to, call.from)).await;
         self.pass(call, call.to, call.from, &connection).await?;
@@ -355,10 +355,9 @@ impl Network {
     /// Carries the frames of a body from a process to wherever the returned body is read.
     fn carry(
         &self,
-        call: &Call,
+        (call, connection): (&Call, &Connection),
         sender: &Process,
         (from, to): (u64, u64),
-        connection: &Connection,
         mut body: Body,
     ) -> Body {
         let (frames, arriving) = mpsc::unbounded_channel();

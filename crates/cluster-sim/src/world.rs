@@ -200,10 +200,9 @@ impl Cluster {
         &self.shared.network
     }
 
-    /// The disk of a machine.
-    pub fn disk(&self, node: u64) -> MemoryDisk {
-        #[expect(clippy::expect_used, reason = "there are as many as voters")]
-        self.nodes().get(&node).expect("a node").disk.clone()
+    /// The disk of a machine; an empty one if there is no such machine.
+    fn disk(&self, node: u64) -> MemoryDisk {
+        self.nodes().get(&node).map(|machine| machine.disk.clone()).unwrap_or_default()
     }
 
     /// The numbers of the machines.
@@ -597,18 +596,6 @@ impl Cluster {
                 drop(replica.purge_log(upto).await);
             }
         }));
-    }
-
-    /// Lets faults strike until this is dropped.
-    pub async fn misfortune(&self) {
-        let swarm = self.swarm().clone();
-        loop {
-            let wait = self.shared.chance.between(swarm.every / 4, 2 * swarm.every);
-            sleep(Duration::from_millis(wait)).await;
-            let family = self.shared.chance.weighted(&swarm.families);
-            self.shared.trace.tell(|| format!("fault {family:?}"));
-            self.strike(family).await;
-        }
     }
 
     /// Ends all faults: the network is whole, every machine runs.

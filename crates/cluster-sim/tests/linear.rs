@@ -133,7 +133,7 @@ fn history(seed: u64, unknown: u64) -> Vec<Timed<Call>> {
 
 fn is_linear(calls: &[Timed<Call>]) -> bool {
     let verdict = check(&KEEPS, State::absent(), calls, BUDGET);
-    assert!(!matches!(verdict, Verdict::OutOfBudget), "out of budget");
+    assert_ne!(verdict, Verdict::OutOfBudget);
     matches!(verdict, Verdict::Linear { .. })
 }
 

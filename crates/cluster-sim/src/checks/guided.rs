@@ -61,7 +61,8 @@ fn misplaced(call: &Call, at: &[u64], reached: &Reached) -> Option<String> {
     }
 }
 
-/// The record that a command is about.
+/// The record that a command of the callers is about.
+#[expect(clippy::wildcard_enum_match_arm, reason = "callers send no others")]
 fn record_of(command: &Command) -> Option<&RecordRef> {
     match command {
         Command::Claim(it) => Some(&it.record),

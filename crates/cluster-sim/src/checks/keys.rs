@@ -109,6 +109,7 @@ fn timed(key: Key, call: &Call) -> Option<Timed<Spoken>> {
     Some(Timed { invoked: call.invoked, returned, call: Spoken { asked, told } })
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "callers send no others")]
 fn asked(key: Key, command: &Command) -> Option<Asked> {
     Some(match command {
         Command::Claim(it) => Asked::Claim {
@@ -154,6 +155,7 @@ fn answered(outcome: &Outcome) -> Answered {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "callers ask for no others")]
 fn answer_of(answer: &Answer) -> Answered {
     match answer {
         Answer::Acquired(it) => match it.kind {
@@ -179,6 +181,7 @@ fn answer_of(answer: &Answer) -> Answered {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the rules of a key tell these apart only")]
 fn refused(refusal: &Refusal) -> Answered {
     match refusal {
         Refusal::FingerprintMismatch { .. } => Answered::Mismatch,

@@ -6,7 +6,7 @@
 
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "what is not named is no answer that the contract gives to that call"
+    reason = "an answer that no rule speaks of is not true, whatever it is"
 )]
 
 use std::collections::BTreeMap;

@@ -217,14 +217,12 @@ pub(crate) fn spawn<T: Send + 'static>(
 }
 
 /// Does in one step what elsewhere has a thread of its own, after a while.
-pub(crate) fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> impl Future<Output = io::Result<T>> + Send {
-    async {
-        let process = Process::current();
-        rest(process.world().write_takes(process.node()).0).await;
-        Ok(work())
-    }
+) -> io::Result<T> {
+    let process = Process::current();
+    rest(process.world().write_takes(process.node()).0).await;
+    Ok(work())
 }
 
 /// Ends the process at once.
