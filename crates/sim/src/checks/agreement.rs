@@ -3,7 +3,7 @@
 //! The model was written from `docs/semantics.md` alone and shares no rule with what serves, so this is
 //! all clauses at once. It cannot find what both got wrong; the other files of this folder can.
 
-use firstclaim_core::{EffectName, Epoch, Timestamp, limits};
+use firstclaim_core::{EffectName, Epoch, Record, Timestamp, limits};
 
 use super::{Broken, Checked, Property, Seen};
 use crate::figures::Figures;
@@ -35,8 +35,7 @@ impl Agreement {
         if real == expected || bare(&real) == bare(&expected) {
             return Ok(());
         }
-        let full = seen.before.is_some_and(|it| it.evidence.len() >= limits::EVIDENCE_KEPT);
-        if full && without_kept(&real) == without_kept(&expected) {
+        if seen.before.is_some_and(full) && without_kept(&real) == without_kept(&expected) {
             return Ok(());
         }
         Err(Broken::new(Property::Agreement, difference(&real, &expected)))
@@ -64,16 +63,26 @@ fn bare(answer: &Observation) -> Observation {
     answer
 }
 
+/// Whether there is little room left for what is kept for people.
+fn full(record: &Record) -> bool {
+    let works = record.works.iter().map(|work| &work.findings);
+    let findings = works.chain(record.effects.iter().map(|effect| &effect.findings));
+    let most = findings.map(|it| it.contradictions.len()).max().unwrap_or(0);
+    record.evidence.len() >= limits::EVIDENCE_KEPT || most + 1 >= limits::CONTRADICTIONS_KEPT
+}
+
 /// An answer without whether a report was kept: how many are kept is not in the contract.
 fn without_kept(answer: &Observation) -> Observation {
-    let mut answer = bare(answer);
+    let mut answer = answer.clone();
     if let Observation::Refused(
-        Refused::StaleEpoch { evidence_kept, .. } | Refused::AlreadyCompleted { evidence_kept, .. },
+        Refused::StaleEpoch { evidence_kept, .. }
+        | Refused::AlreadyCompleted { evidence_kept, .. }
+        | Refused::EvidenceConflict { evidence_kept, .. },
     ) = &mut answer
     {
         *evidence_kept = false;
     }
-    answer
+    bare(&answer)
 }
 
 /// Only what differs: both answers can be long.
