@@ -414,10 +414,11 @@ fn complete(
             let superseded = !state.known || state.epoch != epoch;
             let open = state.is(&[Phase::Held, Phase::Unresolved, Phase::Retryable]);
             if superseded && open {
-                vec![state.clone().completed(result, None)]
-            } else {
-                Vec::new()
+                return vec![state.clone().completed(result, None)];
             }
+            // It said so before, without an answer, and that completed the record.
+            let said = state.completed_by != Some(epoch) && state.result == Some(result);
+            unchanged(state, superseded && state.phase == Phase::Completed && said)
         }
         Told::Stale { epoch: now, completed: false } => {
             let mut after = stale(state, (epoch, attempt), *now);
