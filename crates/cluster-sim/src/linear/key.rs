@@ -411,7 +411,8 @@ fn complete(
         Told::AlreadyCompleted => unchanged(state, state.phase == Phase::Completed),
         Told::Unsettled if state.is(OPEN) => some(state.held_by(epoch, attempt)),
         Told::Stale { completed: true, .. } => {
-            let superseded = !state.known || state.epoch != epoch;
+            let given_back = state.phase == Phase::Retryable;
+            let superseded = !state.known || state.epoch != epoch || given_back;
             let open = state.is(&[Phase::Held, Phase::Unresolved, Phase::Retryable]);
             if superseded && open {
                 return vec![state.clone().completed(result, None)];
@@ -514,7 +515,7 @@ fn unknown(state: &State, asked: &Asked) -> Vec<State> {
         Asked::Renew { .. } | Asked::Get => Vec::new(),
         Asked::Complete { epoch, attempt, result } => {
             let mut after = complete(state, (*epoch, *attempt), *result, &Told::Completed(*epoch));
-            if open && state.epoch > *epoch {
+            if open && (state.epoch > *epoch || state.phase == Phase::Retryable) {
                 after.push(state.clone().completed(*result, None));
                 after.extend(conflicts(std::slice::from_ref(state)));
             }
