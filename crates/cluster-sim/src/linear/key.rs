@@ -411,13 +411,15 @@ fn complete(
         Told::AlreadyCompleted => unchanged(state, state.phase == Phase::Completed),
         Told::Unsettled if state.is(OPEN) => some(state.held_by(epoch, attempt)),
         Told::Stale { completed: true, .. } => {
-            let superseded = !state.known || state.epoch != epoch;
+            let given_back = state.phase == Phase::Retryable;
+            let superseded = !state.known || state.epoch != epoch || given_back;
             let open = state.is(&[Phase::Held, Phase::Unresolved, Phase::Retryable]);
             if superseded && open {
-                vec![state.clone().completed(result, None)]
-            } else {
-                Vec::new()
+                return vec![state.clone().completed(result, None)];
             }
+            // It said so before, without an answer, and that completed the record.
+            let said = state.completed_by != Some(epoch) && state.result == Some(result);
+            unchanged(state, superseded && state.phase == Phase::Completed && said)
         }
         Told::Stale { epoch: now, completed: false } => {
             let mut after = stale(state, (epoch, attempt), *now);
@@ -513,7 +515,7 @@ fn unknown(state: &State, asked: &Asked) -> Vec<State> {
         Asked::Renew { .. } | Asked::Get => Vec::new(),
         Asked::Complete { epoch, attempt, result } => {
             let mut after = complete(state, (*epoch, *attempt), *result, &Told::Completed(*epoch));
-            if open && state.epoch > *epoch {
+            if open && (state.epoch > *epoch || state.phase == Phase::Retryable) {
                 after.push(state.clone().completed(*result, None));
                 after.extend(conflicts(std::slice::from_ref(state)));
             }
