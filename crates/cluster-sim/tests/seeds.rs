@@ -44,7 +44,7 @@ fn a_seed_is_the_same_run_every_time() {
 #[test]
 fn a_planted_bug_is_found() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    for bug in [Planted::ApplyAheadOfFlush, Planted::VoteForgotten] {
+    for bug in [Planted::VoteForgotten, Planted::AppliedApart, Planted::ReadDoesNotWait] {
         planted::plant(Some(bug));
         let found = (1..=10).any(|seed| !run::run(seed, false).faults.is_empty());
         planted::plant(None);

@@ -157,7 +157,9 @@ impl<P: Spec> Search<'_, P> {
         let end = waiting().filter_map(|(_, call)| call.returned).min();
         let mut candidates = Vec::new();
         if let Some(end) = end {
-            candidates.extend(waiting().filter(|(_, it)| it.invoked < end).map(|(at, _)| at));
+            // One that took no time ends where it began.
+            let open = |it: &Timed<P::Call>| it.invoked < end || it.returned == Some(end);
+            candidates.extend(waiting().filter(|(_, it)| open(it)).map(|(at, _)| at));
             candidates.sort_by_key(|at| {
                 (self.calls[*at].returned.unwrap_or(u64::MAX), self.calls[*at].invoked)
             });
