@@ -37,6 +37,7 @@ async fn the_drill_passes_on_a_dev_cluster() {
     judge(&report);
 }
 
+/// Reported elsewhere: case 11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_drill_passes_while_the_leader_is_killed() {
     let _alone = ALONE.lock().await;

@@ -11,7 +11,7 @@ use crate::name::{
     AttemptId, EffectId, OwnerLabel, Principal, ProviderKey, ProviderName, SlotName,
 };
 use crate::planted::{self, Planted};
-use crate::policy::Retention;
+use crate::policy::{OnLapse, Retention};
 use crate::record::Epoch;
 use crate::time::{Millis, Timestamp};
 
@@ -373,4 +373,16 @@ impl Journal {
         let effects = self.effects.iter().map(|effect| EffectName::Effect(effect.id.clone()));
         works.chain(effects).map(|name| EffectUid { life, name }).collect()
     }
+}
+
+/// What the holder of an EXECUTE claim has to know of the grants before its own. A claim that rose learns
+/// it from the answer that shows the rise: what it is about to do may be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inherited {
+    /// Names this life of the key: the first half of every effect's uid.
+    pub life: u64,
+    /// What a lapse of the present grant means.
+    pub on_lapse: OnLapse,
+    /// Everything that happened, or did not, with its evidence.
+    pub journal: Journal,
 }

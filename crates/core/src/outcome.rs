@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::effect::Inherited;
 use crate::effect::{EffectUid, Findings, Journal, Permit};
 use crate::invalid::Invalid;
 use crate::name::{IdempotencyKey, OwnerLabel, ProviderKey, RecordRef};
@@ -286,18 +287,6 @@ pub struct Renewed {
     pub lease_expire_time: Timestamp,
     /// What it has to know if it may execute after others.
     pub inherited: Option<Inherited>,
-}
-
-/// What the holder of an EXECUTE claim has to know of the grants before its own. A claim that rose learns
-/// it from the answer that shows the rise: what it is about to do may be done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inherited {
-    /// Names this life of the key: the first half of every effect's uid.
-    pub life: u64,
-    /// What a lapse of the present grant means.
-    pub on_lapse: OnLapse,
-    /// Everything that happened, or did not, with its evidence.
-    pub journal: Journal,
 }
 
 /// A record that was completed.

@@ -242,3 +242,32 @@ impl Policy {
         }
     }
 }
+
+/// What was frozen into the record at its latest grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frozen {
+    /// What a lapse means.
+    pub on_lapse: OnLapse,
+    /// Extra wait after a lapse.
+    pub takeover_delay: Millis,
+    /// How long a "not found" proves nothing.
+    pub settle_horizon: Millis,
+    /// How long result bytes are kept.
+    pub result_retention: Millis,
+    /// How long the key is remembered.
+    pub identity_retention: Retention,
+}
+
+impl Frozen {
+    /// Takes what `policy` says now.
+    #[must_use]
+    pub fn from_policy(policy: &Policy) -> Self {
+        Self {
+            on_lapse: policy.on_lapse,
+            takeover_delay: policy.takeover_delay,
+            settle_horizon: policy.settle_horizon,
+            result_retention: policy.result_retention,
+            identity_retention: policy.identity_retention,
+        }
+    }
+}

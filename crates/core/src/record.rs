@@ -9,7 +9,8 @@ use crate::limits;
 use crate::name::{AttemptId, Labels, OwnerLabel, Principal, Region};
 use crate::outcome::AcquiredKind;
 use crate::planted::{self, Planted};
-use crate::policy::{OnLapse, Policy, Retention};
+pub use crate::policy::Frozen;
+use crate::policy::OnLapse;
 use crate::time::{Expiry, Millis, StoreClock, Timestamp};
 
 /// The fencing token: one per grant, strictly increasing over the whole cluster.
@@ -61,35 +62,6 @@ pub struct Grant {
     pub revoked: bool,
     /// The latest deadline that it had before it was revoked; the beginning of time if it was not.
     pub revoked_deadline: Timestamp,
-}
-
-/// What was frozen into the record at its latest grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frozen {
-    /// What a lapse means.
-    pub on_lapse: OnLapse,
-    /// Extra wait after a lapse.
-    pub takeover_delay: Millis,
-    /// How long a "not found" proves nothing.
-    pub settle_horizon: Millis,
-    /// How long result bytes are kept.
-    pub result_retention: Millis,
-    /// How long the key is remembered.
-    pub identity_retention: Retention,
-}
-
-impl Frozen {
-    /// Takes what `policy` says now.
-    #[must_use]
-    pub fn from_policy(policy: &Policy) -> Self {
-        Self {
-            on_lapse: policy.on_lapse,
-            takeover_delay: policy.takeover_delay,
-            settle_horizon: policy.settle_horizon,
-            result_retention: policy.result_retention,
-            identity_retention: policy.identity_retention,
-        }
-    }
 }
 
 /// How a grant ended.
