@@ -8,7 +8,7 @@ use firstclaim_core::outcome::{AcquiredKind, PendingReason, ReleasedState};
 use firstclaim_core::policy::{OnLapse, Retention};
 use firstclaim_core::record::{Disposition, Epoch, Logical, Mode};
 use firstclaim_core::{
-    AttemptId, EffectUid, Expiry, IdempotencyKey, Millis, OwnerLabel, Policy, Timestamp,
+    AttemptId, EffectName, EffectUid, Expiry, IdempotencyKey, Millis, OwnerLabel, Policy, Timestamp,
 };
 
 /// An answer, as far as it is compared.
@@ -131,6 +131,34 @@ pub enum Observation {
     },
     /// The log refused it.
     Refused(Refused),
+}
+
+impl Observation {
+    /// Whether both say the same.
+    #[must_use]
+    pub fn agrees(&self, other: &Self) -> bool {
+        self == other || self.bare() == other.bare()
+    }
+
+    /// An answer without what may be told in two ways. Since when work is open decides nothing, and a
+    /// lapse that nobody wrote down before a release has two such times. Of several things that stand
+    /// against a call any may be named.
+    fn bare(&self) -> Self {
+        let mut answer = self.clone();
+        let forget = |seen: &mut Vec<Seen>| seen.iter_mut().for_each(|one| one.since = None);
+        if let Self::Refused(Refused::EvidenceConflict { uid, evidence_kept: false }) = &mut answer
+        {
+            uid.name = EffectName::Work(Epoch::NONE);
+        } else if let Self::Acquired(it) = &mut answer {
+            forget(&mut it.journal);
+        } else if let Self::Settled(it) = &mut answer {
+            forget(&mut it.open);
+        } else if let Self::Unresolved { open, since, .. } = &mut answer {
+            *since = Timestamp(0);
+            forget(open);
+        }
+        answer
+    }
 }
 
 /// What is known about an effect or the work of an epoch.

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use firstclaim_core::{Answer, Command, EffectName, Epoch, Outcome, RecordRef, Stamp, Timestamp};
+use firstclaim_core::{Answer, Command, Outcome, RecordRef, Stamp};
 use firstclaim_replica::simulated::LoggedPayload;
-use firstclaim_sim::{Model, Observation, Refused, Seen, observe};
+use firstclaim_sim::{Model, observe};
 
 use crate::history::{self, Call, Told};
 use crate::reach::{Mark, Reached};
@@ -116,7 +116,7 @@ fn replay(evidence: &Evidence, report: &mut Report) -> Vec<String> {
             let Some(call) = told.get(&entry.index).filter(|_| at == 0) else { continue };
             let Told::Decided { outcome, .. } = &call.told else { continue };
             let real = observe(outcome);
-            if bare(&real) != bare(&expected) {
+            if !real.agrees(&expected) {
                 faults.push(format!(
                     "guided (V1-V5): entry {} decided {command:?}; call {} was told {real:?}, \
                      and the model says {expected:?}",
@@ -137,23 +137,4 @@ fn replay(evidence: &Evidence, report: &mut Report) -> Vec<String> {
         }
     }
     faults
-}
-
-/// An answer without what may be told in two ways: see the model's own tests.
-fn bare(answer: &Observation) -> Observation {
-    let mut answer = answer.clone();
-    let forget = |seen: &mut Vec<Seen>| seen.iter_mut().for_each(|one| one.since = None);
-    if let Observation::Refused(Refused::EvidenceConflict { uid, evidence_kept: false }) =
-        &mut answer
-    {
-        uid.name = EffectName::Work(Epoch::NONE);
-    } else if let Observation::Acquired(it) = &mut answer {
-        forget(&mut it.journal);
-    } else if let Observation::Settled(it) = &mut answer {
-        forget(&mut it.open);
-    } else if let Observation::Unresolved { open, since, .. } = &mut answer {
-        *since = Timestamp(0);
-        forget(open);
-    }
-    answer
 }

@@ -3,12 +3,12 @@
 //! The model was written from `docs/semantics.md` alone and shares no rule with what serves, so this is
 //! all clauses at once. It cannot find what both got wrong; the other files of this folder can.
 
-use firstclaim_core::{EffectName, Epoch, Record, Timestamp, limits};
+use firstclaim_core::{Record, limits};
 
 use super::{Broken, Checked, Property, Seen};
 use crate::figures::Figures;
 use crate::model::Model;
-use crate::observation::{Observation, Refused, Seen as Effect};
+use crate::observation::{Observation, Refused};
 use crate::observe::observe;
 
 /// The model beside what serves.
@@ -32,35 +32,14 @@ impl Agreement {
             return Err(Broken::new(Property::Agreement, says));
         }
         let real = observe(seen.outcome);
-        if real == expected || bare(&real) == bare(&expected) {
+        if real.agrees(&expected) {
             return Ok(());
         }
-        if seen.before.is_some_and(full) && without_kept(&real) == without_kept(&expected) {
+        if seen.before.is_some_and(full) && without_kept(&real).agrees(&without_kept(&expected)) {
             return Ok(());
         }
         Err(Broken::new(Property::Agreement, difference(&real, &expected)))
     }
-}
-
-/// An answer without what may be told in two ways. Since when work is open decides nothing, and a
-/// lapse that nobody wrote down before a release has two such times. Of several things that stand
-/// against a call any may be named.
-fn bare(answer: &Observation) -> Observation {
-    let mut answer = answer.clone();
-    let forget = |seen: &mut Vec<Effect>| seen.iter_mut().for_each(|one| one.since = None);
-    if let Observation::Refused(Refused::EvidenceConflict { uid, evidence_kept: false }) =
-        &mut answer
-    {
-        uid.name = EffectName::Work(Epoch::NONE);
-    } else if let Observation::Acquired(it) = &mut answer {
-        forget(&mut it.journal);
-    } else if let Observation::Settled(it) = &mut answer {
-        forget(&mut it.open);
-    } else if let Observation::Unresolved { open, since, .. } = &mut answer {
-        *since = Timestamp(0);
-        forget(open);
-    }
-    answer
 }
 
 /// Whether there is little room left for what is kept for people.
@@ -82,7 +61,7 @@ fn without_kept(answer: &Observation) -> Observation {
     {
         *evidence_kept = false;
     }
-    bare(&answer)
+    answer
 }
 
 /// Only what differs: both answers can be long.

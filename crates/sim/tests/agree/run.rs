@@ -14,7 +14,7 @@ use firstclaim_core::{
     Answer, AttemptId, EffectName, EffectUid, Etag, Millis, Outcome, Record, RecordId, Slot, Stamp,
     Timestamp, apply,
 };
-use firstclaim_sim::{Model, Observation, Refused, Row, Seen, observe};
+use firstclaim_sim::{Model, Observation, Row, observe};
 
 use super::names;
 use super::steps::{
@@ -57,29 +57,8 @@ pub(crate) struct Answered {
 impl Answered {
     /// Whether both sides agree.
     pub(crate) fn agreed(&self) -> bool {
-        self.real == self.expected || bare(&self.real) == bare(&self.expected)
+        self.real.agrees(&self.expected)
     }
-}
-
-/// An answer without what may be told in two ways. Since when work is open decides nothing, and a
-/// lapse that nobody wrote down before a release has two such times. Of several things that stand
-/// against a call any may be named.
-fn bare(answer: &Observation) -> Observation {
-    let mut answer = answer.clone();
-    let forget = |seen: &mut Vec<Seen>| seen.iter_mut().for_each(|one| one.since = None);
-    if let Observation::Refused(Refused::EvidenceConflict { uid, evidence_kept: false }) =
-        &mut answer
-    {
-        uid.name = EffectName::Work(Epoch::NONE);
-    } else if let Observation::Acquired(it) = &mut answer {
-        forget(&mut it.journal);
-    } else if let Observation::Settled(it) = &mut answer {
-        forget(&mut it.open);
-    } else if let Observation::Unresolved { open, since, .. } = &mut answer {
-        *since = Timestamp(0);
-        forget(open);
-    }
-    answer
 }
 
 impl Run {
