@@ -63,7 +63,7 @@ impl Caller {
         let Some((process, replica)) = self.cluster.running(node) else {
             return Err(Lost::NotSent);
         };
-        let most = self.chance().weighted(&[(5, 4_000), (3, 16_000)]);
+        let most = self.chance().weighted(&[(5, 4_000), (3, 20_000)]);
         let patience = Duration::from_millis(self.chance().between(500, most));
         let answer = timeout(patience, process.run(f(replica))).await;
         let Ok(Ok(answer)) = answer else { return Err(Lost::Unknown) };

@@ -20,6 +20,10 @@ use firstclaim_core::planted::{self, Place, Planted};
 /// Seeds that a planted bug must be found within.
 const PLANTED_SEEDS: u64 = 500;
 
+/// From so many seeds on is a planted bug looked for, so far apart.
+const STARTS: u64 = 5;
+const START_DISTANCE: u64 = 1_000;
+
 const USAGE: &str = "usage: firstclaim-cluster-sim [--seeds N] [--from S] [--seed S] [--twice N] \
                      [--bug NAME] [planted [NAME ...]]";
 
@@ -208,33 +212,48 @@ fn twice(from: u64, seeds: u64) -> bool {
     same == seeds
 }
 
-/// Plants each bug in turn, and looks for the first seed that finds it.
+/// Plants each bug in turn, and looks from several starts for the first seed that finds it.
 fn plant_all(names: &[String], from: u64, seeds: u64) -> bool {
     let mut found: Vec<u64> = Vec::new();
     let mut missed = Vec::new();
+    let mut furthest = 0;
     let bugs = planted::ALL.iter().copied().filter(|bug: &Planted| bug.place() == Place::Replica);
     for bug in bugs.filter(|bug| names.is_empty() || names.iter().any(|name| name == bug.name())) {
         planted::plant(Some(bug));
-        let caught = (from..from + seeds)
-            .map(|seed| run::run(seed, false))
-            .find(|report| !report.faults.is_empty());
-        match caught {
-            Some(report) => {
-                let after = report.seed - from + 1;
-                let first = report.faults[0].lines().next().unwrap_or_default();
-                let first: String = first.chars().take(150).collect();
-                println!("{:<36} seed {:<4} {first}", bug.name(), report.seed);
-                found.push(after);
-            }
-            None => {
-                println!("{:<36} NOT FOUND in {seeds} seeds", bug.name());
-                missed.push(bug.name());
+        let mut took = Vec::new();
+        let mut example = String::new();
+        for start in 0..STARTS {
+            let first = from + start * START_DISTANCE;
+            let caught = (first..first + seeds)
+                .map(|seed| run::run(seed, false))
+                .find(|report| !report.faults.is_empty());
+            let Some(report) = caught else { break };
+            took.push(report.seed - first + 1);
+            if example.is_empty() {
+                let says = report.faults[0].lines().next().unwrap_or_default();
+                let says: String = says.chars().take(110).collect();
+                example = format!("seed {}: {says}", report.seed);
             }
         }
+        if took.len() < STARTS as usize {
+            println!("{:<36} NOT FOUND in {seeds} seeds from a start", bug.name());
+            missed.push(bug.name());
+            continue;
+        }
+        took.sort_unstable();
+        let (median, worst) = (took[took.len() / 2], took[took.len() - 1]);
+        println!("{:<36} median {median:<3} worst {worst:<3} {example}", bug.name());
+        found.push(median);
+        furthest = furthest.max(worst);
     }
     planted::plant(None);
     found.sort_unstable();
     let median = found.get(found.len() / 2).copied().unwrap_or_default();
     println!("{} found, median {median} seeds; not found: {missed:?}", found.len());
-    missed.is_empty()
+    // What is found without a bug is no find.
+    let starts = (0..STARTS).map(|start| from + start * START_DISTANCE);
+    let clean = starts.flat_map(|first| first..first + furthest);
+    let alarms: Vec<u64> = clean.filter(|seed| !run::run(*seed, false).faults.is_empty()).collect();
+    println!("without any bug {furthest} seeds from each of {STARTS} starts; failed: {alarms:?}");
+    missed.is_empty() && alarms.is_empty()
 }

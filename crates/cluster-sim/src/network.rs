@@ -137,6 +137,18 @@ impl Network {
         shared.cuts.send_modify(|cuts| cuts.extend_from_slice(directions));
     }
 
+    /// Lets through again what one cut has stopped; what another one stops stays stopped.
+    pub fn mend(&self, directions: &[(u64, u64)]) {
+        let shared = self.shared();
+        shared.cuts.send_modify(|cuts| {
+            for direction in directions {
+                if let Some(at) = cuts.iter().position(|cut| cut == direction) {
+                    cuts.swap_remove(at);
+                }
+            }
+        });
+    }
+
     /// Lets everything through.
     pub fn heal(&self) {
         let shared = self.shared();

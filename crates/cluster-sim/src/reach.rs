@@ -38,6 +38,7 @@ marks! {
     UnsyncedLost "a power cut took unsynced writes away"
     UnsyncedKept "a power cut left some unsynced writes and took others"
     Paused "a process stood still and went on"
+    MajorityPaused "most of the processes stood still together"
     DiskError "a disk refused a write"
     DiskFull "a disk was full"
     EndedItself "a process ended itself because of its disk"

@@ -18,7 +18,7 @@ use crate::trace::Trace;
 use crate::world::{Cluster, Told};
 
 /// How long faults strike.
-const SAFETY: Duration = Duration::from_secs(45);
+const SAFETY: Duration = Duration::from_secs(56);
 /// How long a healed cluster may take to serve, and to agree.
 const LIVENESS: Duration = Duration::from_secs(20);
 /// Workers at a time.

@@ -96,6 +96,7 @@ planted! {
         AnyStatusRefuses "any-status-refuses" "A refusal counts that the provider may take back."
         SkewIgnored "skew-ignored" "The replay horizon grants no skew."
         DeletionForgotten "deletion-forgotten" "A namespace made anew forgets that it was deleted."
+        DeletedSkewForgotten "deleted-skew-forgotten" "A namespace made anew knows only its own skew."
     }
     Replica {
         FlushBeforeSync "flush-before-sync" "An entry is reported as flushed before it is synced."

@@ -104,6 +104,28 @@ pub struct Grave {
     pub deleted_index: u64,
     /// When the last of its records would have been forgotten.
     pub forgotten: Expiry,
+    /// The latest intent time that one of its records, or of those before it, can have had: the
+    /// deletion's time and the longest skew that was ever granted.
+    pub intent_horizon: Timestamp,
+}
+
+impl Grave {
+    /// What remains of something that held nothing.
+    #[must_use]
+    pub fn new(deleted_time: Timestamp, deleted_index: u64) -> Self {
+        let forgotten = Expiry::At(deleted_time);
+        Self { deleted_time, deleted_index, forgotten, intent_horizon: deleted_time }
+    }
+
+    /// What remains when both are gone.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            forgotten: self.forgotten.max(other.forgotten),
+            intent_horizon: self.intent_horizon.max(other.intent_horizon),
+            ..self
+        }
+    }
 }
 
 /// A tenant.
@@ -185,13 +207,15 @@ impl Namespace {
         Ok(())
     }
 
-    /// When the last record that can exist at `now` would be forgotten.
+    /// What remains of this life, and of those before it, when it is deleted at `now` by the log entry
+    /// `index`.
     #[must_use]
-    pub fn forgotten(&self, now: Timestamp) -> Expiry {
-        self.versions
-            .iter()
-            .map(|version| version.identity_retention.from(now))
-            .max()
-            .unwrap_or(Expiry::At(now))
+    pub fn grave(&self, now: Timestamp, index: u64) -> Grave {
+        let mut grave = Grave::new(now, index);
+        for version in &self.versions {
+            grave.forgotten = grave.forgotten.max(version.identity_retention.from(now));
+            grave.intent_horizon = grave.intent_horizon.max(now.after(version.skew));
+        }
+        self.predecessor.map_or(grave, |older| grave.with(older))
     }
 }

@@ -38,7 +38,17 @@ impl Cluster {
                     self.come_back(id);
                 }
             }
-            Family::Pause => self.pause(node),
+            Family::Pause if chance.percent(15) => {
+                self.shared.reached.mark(Mark::MajorityPaused);
+                // Longer than a proposal waits for its outcome, now and then.
+                let pause = Duration::from_millis(chance.between(1_000, 14_000));
+                let many = self.ids().into_iter().filter(|id| *id != node);
+                many.for_each(|id| self.pause(id, pause));
+            }
+            Family::Pause => {
+                let most = chance.weighted(&[(2, 300), (2, 1_500), (1, 6_000)]);
+                self.pause(node, Duration::from_millis(chance.between(20, most)));
+            }
             Family::Cut => self.cut(node),
             Family::Slow => {
                 self.shared.reached.mark(Mark::SlowNode);
@@ -71,13 +81,11 @@ impl Cluster {
         }
     }
 
-    fn pause(&self, node: u64) {
+    fn pause(&self, node: u64, pause: Duration) {
         let Some((process, _)) = self.running(node) else { return };
         self.shared.trace.tell(|| format!("pause {node}"));
         self.shared.reached.mark(Mark::Paused);
         process.pause();
-        let most = self.shared.chance.weighted(&[(2, 300), (2, 1_500), (1, 6_000)]);
-        let pause = Duration::from_millis(self.shared.chance.between(20, most));
         tokio::spawn(async move {
             sleep(pause).await;
             process.resume();
@@ -113,8 +121,8 @@ impl Cluster {
         let lasts = Duration::from_millis(chance.between(50, most));
         tokio::spawn(async move {
             sleep(lasts).await;
-            cluster.shared.trace.tell(|| "heal".to_owned());
-            cluster.shared.network.heal();
+            cluster.shared.trace.tell(|| format!("mend {cuts:?}"));
+            cluster.shared.network.mend(&cuts);
         });
     }
 

@@ -106,7 +106,16 @@ fn check_horizon(context: &Context<'_>, newcomer: &Newcomer<'_>) -> Result<(), R
         return Err(Refusal::IntentTimeInFuture { intent_time: born, skew });
     }
     let predecessor = predecessor.filter(|_| !planted::is(Planted::DeletionForgotten));
-    let of_predecessor = predecessor.is_some_and(|grave| born <= grave.deleted_time.after(skew));
+    // A claim of the old life may have been let ahead of store time by the skew granted then; a clock
+    // that is asked now may be off by the skew granted now.
+    let of_predecessor = predecessor.is_some_and(|grave| {
+        let granted_now = grave.deleted_time.after(skew);
+        born <= if planted::is(Planted::DeletedSkewForgotten) {
+            granted_now
+        } else {
+            granted_now.max(grave.intent_horizon)
+        }
+    });
     let late = of_predecessor || forgotten_by_version(context.namespace, born, now);
     if late && !newcomer.admitted && !planted::is(Planted::HorizonUnchecked) {
         return Err(Refusal::LateReplay { intent_time });

@@ -1,14 +1,13 @@
 //! Deleting tenants and namespaces: refused while work is under way or open, unless forced.
 
 use crate::command::{DeleteNamespace, DeleteTenant};
-use crate::decide::put::later;
 use crate::limits;
 use crate::name::{NamespaceName, RecordRef, TenantName};
 use crate::outcome::{Answer, Deleted, Refusal};
 use crate::record::{Logical, Record};
 use crate::store::Store;
 use crate::tenant::{Cluster, Etag, Grave, Namespace, Slot};
-use crate::time::{Expiry, Stamp, StoreClock};
+use crate::time::{Stamp, StoreClock};
 
 type Decided<E> = Result<Result<Answer, Refusal>, E>;
 
@@ -38,12 +37,10 @@ pub fn delete_tenant<S: Store>(
             }
         }
     }
-    let mut forgotten = Expiry::At(cluster.clock.now());
+    let mut grave = Grave::new(cluster.clock.now(), stamp.index);
     for (name, namespace) in &namespaces {
-        let grave = bury(store, cluster, stamp, &delete.tenant, (name, namespace))?;
-        forgotten = forgotten.max(grave.forgotten);
+        grave = grave.with(bury(store, cluster, stamp, &delete.tenant, (name, namespace))?);
     }
-    let grave = Grave { deleted_time: cluster.clock.now(), deleted_index: stamp.index, forgotten };
     store.put_tenant(&delete.tenant, Slot::Deleted(grave))?;
     let count = u32::try_from(namespaces.len()).unwrap_or(u32::MAX);
     Ok(Ok(Answer::Deleted(Deleted { namespaces: count, forced: delete.force })))
@@ -97,12 +94,7 @@ fn bury<S: Store>(
     tenant: &TenantName,
     (name, namespace): (&NamespaceName, &Namespace),
 ) -> Result<Grave, S::Error> {
-    let now = cluster.clock.now();
-    let grave = Grave {
-        deleted_time: now,
-        deleted_index: stamp.index,
-        forgotten: later(namespace.forgotten(now), namespace.predecessor),
-    };
+    let grave = namespace.grave(cluster.clock.now(), stamp.index);
     store.put_namespace(tenant, name, Slot::Deleted(grave))?;
     store.put_garbage(namespace.id, true)?;
     Ok(grave)

@@ -8,7 +8,7 @@ use crate::outcome::{Answer, NamespacePut, PolicyWarning, Refusal, TenantPut};
 use crate::policy::{OnLapse, Policy, Retention};
 use crate::store::Store;
 use crate::tenant::{Cluster, Etag, Grave, Namespace, Slot, Tenant};
-use crate::time::{Expiry, Timestamp};
+use crate::time::Timestamp;
 
 type Decided<E> = Result<Result<Answer, Refusal>, E>;
 
@@ -199,9 +199,4 @@ fn warnings(previous: Option<&Policy>, next: &Policy) -> Vec<PolicyWarning> {
         warnings.push(PolicyWarning::NoReplayWindows);
     }
     warnings
-}
-
-/// The later of two expiries of deleted lives.
-pub(super) fn later(one: Expiry, other: Option<Grave>) -> Expiry {
-    other.map_or(one, |grave| one.max(grave.forgotten))
 }

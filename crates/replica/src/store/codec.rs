@@ -132,6 +132,12 @@ pub(crate) fn is_former_payload(bytes: &[u8]) -> bool {
 pub(crate) trait Stored: Serialize + DeserializeOwned {
     /// The number of its present shape.
     const FORMAT: u8;
+
+    /// Reads the body of a former shape that is not gone through when a folder is migrated: it stays
+    /// until its value is written again. None for a format that never was.
+    fn from_former(_format: u8, _body: &[u8]) -> Option<Result<Self, String>> {
+        None
+    }
 }
 
 impl Stored for Cluster {
@@ -139,11 +145,19 @@ impl Stored for Cluster {
 }
 
 impl Stored for Slot<Tenant> {
-    const FORMAT: u8 = 1;
+    const FORMAT: u8 = 2;
+
+    fn from_former(format: u8, body: &[u8]) -> Option<Result<Self, String>> {
+        (format == 1).then(|| Ok(decode_bincode::<v1::Slot<Tenant>>(body)?.into()))
+    }
 }
 
 impl Stored for Slot<Namespace> {
-    const FORMAT: u8 = 1;
+    const FORMAT: u8 = 2;
+
+    fn from_former(format: u8, body: &[u8]) -> Option<Result<Self, String>> {
+        (format == 1).then(|| Ok(decode_bincode::<v1::Slot<v1::Namespace>>(body)?.into()))
+    }
 }
 
 impl Stored for Record {
@@ -167,7 +181,13 @@ pub(crate) fn encode_value<T: Stored>(value: &T) -> Result<Vec<u8>, String> {
 
 /// Checks the seal of a value of ours and decodes it.
 pub(crate) fn decode_value<T: Stored>(bytes: &[u8]) -> Result<T, Fault> {
-    decode_bincode(unseal(bytes, T::FORMAT)?).map_err(Fault::Damaged)
+    let (format, body) = unseal(bytes)?;
+    let decoded = if format == T::FORMAT {
+        decode_bincode(body)
+    } else {
+        T::from_former(format, body).ok_or_else(|| unknown(format, T::FORMAT))?
+    };
+    decoded.map_err(Fault::Damaged)
 }
 
 /// Encodes and seals a message.
@@ -180,7 +200,11 @@ pub(crate) fn encode_message<M: prost::Message>(message: &M) -> Vec<u8> {
 
 /// Checks the seal of a message and decodes it.
 pub(crate) fn decode_message<M: prost::Message + Default>(bytes: &[u8]) -> Result<M, Fault> {
-    M::decode(unseal(bytes, MESSAGE_FORMAT)?).map_err(|error| Fault::Damaged(error.to_string()))
+    let (format, body) = unseal(bytes)?;
+    if format != MESSAGE_FORMAT {
+        return Err(unknown(format, MESSAGE_FORMAT));
+    }
+    M::decode(body).map_err(|error| Fault::Damaged(error.to_string()))
 }
 
 fn unsealed(format: u8) -> Vec<u8> {
@@ -194,14 +218,15 @@ fn close(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn unseal(bytes: &[u8], format: u8) -> Result<&[u8], Fault> {
-    let sealed = expect_format(bytes, format)?;
-    let Some((checksum, body)) = sealed.split_first_chunk() else {
+/// The format and the body of a sealed value.
+fn unseal(bytes: &[u8]) -> Result<(u8, &[u8]), Fault> {
+    let Some((header, body)) = bytes.split_first_chunk::<SEAL_HEADER_BYTES>() else {
         return Err(Fault::Damaged(format!("a value of {} bytes is cut off", bytes.len())));
     };
-    let (expected, found) = (u32::from_be_bytes(*checksum), crc32c::crc32c(body));
+    let [format, checksum @ ..] = *header;
+    let (expected, found) = (u32::from_be_bytes(checksum), crc32c::crc32c(body));
     if expected == found {
-        Ok(body)
+        Ok((format, body))
     } else {
         Err(Fault::Damaged(format!("the checksum is {found:08x} instead of {expected:08x}")))
     }
@@ -210,11 +235,15 @@ fn unseal(bytes: &[u8], format: u8) -> Result<&[u8], Fault> {
 fn expect_format(bytes: &[u8], expected: u8) -> Result<&[u8], Fault> {
     match bytes.split_first() {
         Some((format, body)) if *format == expected => Ok(body),
-        Some((format, _)) => Err(Fault::Unknown(format!(
-            "it is of format {format}, and this program knows only format {expected}"
-        ))),
+        Some((format, _)) => Err(unknown(*format, expected)),
         None => Err(Fault::Damaged("a value is empty".to_owned())),
     }
+}
+
+fn unknown(format: u8, expected: u8) -> Fault {
+    Fault::Unknown(format!(
+        "it is of format {format}, and this program knows only format {expected}"
+    ))
 }
 
 fn append_bincode<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), String> {

@@ -499,6 +499,10 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
         let taken = taken.ok_or_else(|| io::Error::other("the snapshot was built before"))?;
         let (partial, meta) = taken?;
         let machine = Arc::clone(&self.machine);
+        if planted::is(Planted::SnapshotMetadataOutsideView) {
+            // As long as it may take to copy what is not linked.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
         let build = move || {
             if planted::is(Planted::SnapshotMetadataOutsideView) {
                 machine.generation()?.engine().checkpoint(&partial)?;

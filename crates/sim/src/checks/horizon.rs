@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use firstclaim_core::outcome::AcquiredKind;
-use firstclaim_core::{Answer, Command, Millis, RecordRef, Slot, Timestamp};
+use firstclaim_core::{Answer, Millis, RecordRef, Slot, Timestamp};
 
 use super::{Broken, Checked, Property, Seen};
 
@@ -17,8 +17,6 @@ struct Life {
     claimed: Timestamp,
     /// The skew that was granted then.
     skew: Millis,
-    /// Whether its namespace was deleted since.
-    buried: bool,
 }
 
 /// The lives of each key.
@@ -29,9 +27,6 @@ pub(super) struct Horizon {
 
 impl Horizon {
     pub(super) fn check(&mut self, seen: &Seen<'_>) -> Checked {
-        if let Ok(Answer::Deleted(_)) = &seen.outcome.result {
-            self.bury(seen.command);
-        }
         let (Ok(Answer::Acquired(it)), Some(record)) = (&seen.outcome.result, seen.about) else {
             return Ok(());
         };
@@ -40,32 +35,17 @@ impl Horizon {
             return Ok(());
         }
         let skew = skew(seen, record);
-        // Over a deletion the present skew counts, too: semantics §8 does not say whose it is, and what
-        // serves takes the present one. A namespace that is made anew with a smaller skew is not safe.
-        let granted = |life: &Life| if life.buried { life.skew.min(skew) } else { life.skew };
         let checked = it.kind == AcquiredKind::First && it.horizon_checked;
         if let Some(born) = it.intent_time.filter(|_| checked)
-            && let Some(life) = lives.iter().find(|life| born.before(granted(life)) <= life.claimed)
+            && let Some(life) = lives.iter().find(|life| born.before(life.skew) <= life.claimed)
         {
             let (claimed, name) = (life.claimed.0, life.name);
             let says = format!("born at {}, claimed at {claimed} in life {name}", born.0);
             return Err(Broken::new(Property::I7, says));
         }
         let claimed = seen.outcome.store_time;
-        lives.push(Life { name: it.life, claimed, skew, buried: false });
+        lives.push(Life { name: it.life, claimed, skew });
         Ok(())
-    }
-
-    /// Notes whose namespace is gone.
-    fn bury(&mut self, command: &Command) {
-        for (key, lives) in &mut self.lives {
-            let gone = if let Command::DeleteNamespace(it) = command {
-                it.tenant == key.tenant && it.namespace == key.namespace
-            } else {
-                matches!(command, Command::DeleteTenant(it) if it.tenant == key.tenant)
-            };
-            lives.iter_mut().for_each(|life| life.buried |= gone);
-        }
     }
 }
 

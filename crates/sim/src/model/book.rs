@@ -1,7 +1,7 @@
 //! Every tenant and namespace that ever was, with every policy that ever held. Semantics §4.
 
 use firstclaim_core::policy::Retention;
-use firstclaim_core::{NamespaceName, Policy, PolicyPatch, TenantName, Timestamp};
+use firstclaim_core::{Millis, NamespaceName, Policy, PolicyPatch, TenantName, Timestamp};
 
 use super::Model;
 use crate::observation::Refused;
@@ -36,6 +36,11 @@ impl NamespaceLife {
     /// The longest identity retention that ever held here.
     fn longest_retention(&self) -> Option<Retention> {
         self.policies.iter().map(|(_, policy)| policy.identity_retention).max()
+    }
+
+    /// The longest skew that was ever granted here.
+    fn longest_skew(&self) -> Millis {
+        self.policies.iter().map(|(_, policy)| policy.intent_time_skew).max().unwrap_or_default()
     }
 
     /// Whether a record of an intent born at `tau` can have been forgotten by `now`.
@@ -89,7 +94,8 @@ impl Model {
         match tau {
             Some(tau) => {
                 present.may_have_forgotten(tau, now)
-                    || before.any(|(_, deleted)| tau <= deleted.time.after(skew))
+                    || before
+                        .any(|(it, deleted)| tau <= deleted.time.after(it.longest_skew().max(skew)))
             }
             None => before.any(|(it, deleted)| {
                 it.longest_retention().is_some_and(|it| !it.from(deleted.time).has_come(now))

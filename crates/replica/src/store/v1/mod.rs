@@ -1,19 +1,22 @@
 //! The shapes of data format 1, and what they are today.
 //!
-//! They are only ever read: rows when a folder is migrated, log entries when they are met. A shape
+//! They are only ever read: rows when a folder is migrated or, of tenants and namespaces, when they are
+//! met, log entries when they are met. A shape
 //! here never changes again. The parts that have not changed since are today's own types; the frozen
 //! bytes in `tests/formats/v1` tell when one does, and then its old shape moves here, too.
 
 mod command;
 mod record;
+mod slot;
 
 use firstclaim_core::tenant::Cluster as PresentCluster;
 use firstclaim_core::time::GraceWindow;
-use firstclaim_core::{Millis, StoreClock, Timestamp};
+use firstclaim_core::{Millis, StoreClock, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use command::Command;
 pub(crate) use record::Record;
+pub(crate) use slot::{Namespace, Slot};
 
 use crate::store::codec::Stored;
 
@@ -22,6 +25,14 @@ impl Stored for Cluster {
 }
 
 impl Stored for Record {
+    const FORMAT: u8 = 1;
+}
+
+impl Stored for Slot<Tenant> {
+    const FORMAT: u8 = 1;
+}
+
+impl Stored for Slot<Namespace> {
     const FORMAT: u8 = 1;
 }
 

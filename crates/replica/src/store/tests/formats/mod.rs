@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::Member;
 use crate::raft::Membership;
+use crate::store::codec::{self, Stored};
+use crate::store::engine::{Read as _, after_prefix};
 use crate::store::memory::{Memory, ROWS_FILE};
+use crate::store::schema::Table;
 
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -90,6 +93,22 @@ pub(super) fn unpack(name: &str, to: &Path) {
         let path = to.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, unhex(content)).unwrap();
+    }
+}
+
+/// Every value of a table.
+fn values<T: Stored>(engine: &Memory, table: Table) -> Vec<(Vec<u8>, T)> {
+    let rows = engine.scan(table, &[], &after_prefix(&[]), usize::MAX).unwrap();
+    assert!(!rows.is_empty(), "the fixture has no {}", table.name());
+    let value = |(key, value): (Vec<u8>, Vec<u8>)| (key, codec::decode_value(&value).unwrap());
+    rows.into_iter().map(value).collect()
+}
+
+/// Every value of the table decodes, and encodes to the same bytes.
+fn reads_back<T: Stored>(engine: &Memory, table: Table) {
+    for (key, value) in values::<T>(engine, table) {
+        let stored = engine.get(table, &key).unwrap().unwrap();
+        assert_eq!(codec::encode_value(&value).unwrap(), stored);
     }
 }
 

@@ -6,15 +6,14 @@ use firstclaim_core::name::Region;
 use firstclaim_core::outcome::AcquiredKind;
 use firstclaim_core::record::{Ending, State};
 use firstclaim_core::tenant::Cluster;
-use firstclaim_core::{Command, Epoch, Namespace, Record, Slot, Tenant, Timestamp};
+use firstclaim_core::{Command, Epoch, Record, Tenant, Timestamp};
 
 use super::super::former;
 #[cfg(feature = "rocksdb")]
 use super::super::former_folder;
-use super::{dump, fixture, frozen, membership, rows};
+use super::{dump, fixture, frozen, membership, reads_back, rows, values};
 use crate::raft::{Entry, EntryPayload, Payload, StoredMembership, Vote, log_id};
-use crate::store::codec::{self, Stored};
-use crate::store::engine::{Read as _, after_prefix};
+use crate::store::codec;
 use crate::store::memory::Memory;
 use crate::store::migrate::migrate;
 use crate::store::schema::Table;
@@ -87,28 +86,12 @@ fn commands_can_be_read_and_not_applied() {
     assert!(claims > 10 && completes > 5, "{claims} claims, {completes} completions");
 }
 
-/// Every value of a table.
-fn values<T: Stored>(engine: &Memory, table: Table) -> Vec<(Vec<u8>, T)> {
-    let rows = engine.scan(table, &[], &after_prefix(&[]), usize::MAX).unwrap();
-    assert!(!rows.is_empty(), "the fixture has no {}", table.name());
-    let value = |(key, value): (Vec<u8>, Vec<u8>)| (key, codec::decode_value(&value).unwrap());
-    rows.into_iter().map(value).collect()
-}
-
-/// Every value of the table decodes, and encodes to the same bytes.
-fn reads_back<T: Stored>(engine: &Memory, table: Table) {
-    for (key, value) in values::<T>(engine, table) {
-        let stored = engine.get(table, &key).unwrap().unwrap();
-        assert_eq!(codec::encode_value(&value).unwrap(), stored);
-    }
-}
-
 #[test]
 fn rows_read_back() {
     let engine = rows("v1/rows");
     reads_back::<v1::Cluster>(&engine, Table::System);
-    reads_back::<Slot<Tenant>>(&engine, Table::Tenants);
-    reads_back::<Slot<Namespace>>(&engine, Table::Namespaces);
+    reads_back::<v1::Slot<Tenant>>(&engine, Table::Tenants);
+    reads_back::<v1::Slot<v1::Namespace>>(&engine, Table::Namespaces);
     reads_back::<v1::Record>(&engine, Table::Records);
 }
 

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use firstclaim_core::tenant::Cluster;
+use firstclaim_core::limits;
+use firstclaim_core::tenant::{Cluster, Grave};
 use firstclaim_core::{Command, History, Namespace, Record, Slot, Tenant, Timestamp, Usage};
 
 use super::super::random;
-use super::{dump, frozen, kept, rows_of};
+use super::{dump, frozen, kept, reads_back, rows, rows_of, values};
 use crate::raft::{Entry, EntryPayload, Payload, log_id};
-use crate::store::codec::{self, Stored};
-use crate::store::engine::{Read as _, after_prefix};
+use crate::store::codec;
+use crate::store::engine::{Batch, Durability, Engine as _, Read as _, after_prefix};
 use crate::store::memory::Memory;
 use crate::store::schema::{self, Table};
+use crate::store::v1;
 use crate::wire;
 
 const TIME: Timestamp = Timestamp(1_800_000_000_123);
@@ -70,7 +72,7 @@ fn commands() {
 }
 
 #[test]
-fn rows() {
+fn rows_read_back() {
     let bytes = kept("v2/rows", || {
         let engine = Memory::new("memory");
         random::run(&engine, &random::entries(0)[..100], 1);
@@ -78,8 +80,8 @@ fn rows() {
     });
     let engine = rows_of(&bytes);
     reads_back::<Cluster>(&engine, Table::System);
-    reads_back::<Slot<Tenant>>(&engine, Table::Tenants);
-    reads_back::<Slot<Namespace>>(&engine, Table::Namespaces);
+    reads_back::<v1::Slot<Tenant>>(&engine, Table::Tenants);
+    reads_back::<v1::Slot<v1::Namespace>>(&engine, Table::Namespaces);
     reads_back::<Record>(&engine, Table::Records);
     reads_back::<History>(&engine, Table::History);
     reads_back::<Usage>(&engine, Table::Usage);
@@ -102,12 +104,38 @@ fn rows() {
     }
 }
 
-/// Every value of the table decodes, and encodes to the same bytes.
-fn reads_back<T: Stored>(engine: &Memory, table: Table) {
-    let rows = engine.scan(table, &[], &after_prefix(&[]), usize::MAX).unwrap();
-    assert!(!rows.is_empty(), "the fixture has no {}", table.name());
-    for (_, value) in rows {
-        let decoded: T = codec::decode_value(&value).unwrap();
-        assert_eq!(codec::encode_value(&decoded).unwrap(), value);
+/// A tenant or namespace that was last written before graves knew the skew is read, and written anew.
+#[test]
+fn former_slots() {
+    // A deleted tenant is in the one, namespaces made anew are in the other.
+    let (first, second) = (rows("v1/rows"), rows("v2/rows"));
+    let mut batch = Batch::default();
+    let mut graves = Vec::new();
+    for (key, slot) in values::<Slot<Tenant>>(&first, Table::Tenants) {
+        batch.put(Table::Tenants, key, codec::encode_value(&slot).unwrap());
+        graves.extend(deleted(&slot));
+    }
+    assert_eq!(graves.len(), 1);
+    for (key, slot) in values::<Slot<Namespace>>(&second, Table::Namespaces) {
+        batch.put(Table::Namespaces, key, codec::encode_value(&slot).unwrap());
+        graves.extend(slot.live().and_then(|namespace| namespace.predecessor));
+    }
+    assert_eq!(graves.len(), 4);
+    for grave in &graves {
+        assert_eq!(grave.intent_horizon, grave.deleted_time.after(limits::INTENT_SKEW_MAX));
+    }
+    let grave: Slot<Namespace> = Slot::Deleted(graves[2]);
+    batch.put(Table::Namespaces, b"grave".to_vec(), codec::encode_value(&grave).unwrap());
+    let written = Memory::new("written");
+    written.write(batch, Durability::Process).unwrap();
+    let written = rows_of(&frozen("v2/slots", &dump(&written)));
+    reads_back::<Slot<Tenant>>(&written, Table::Tenants);
+    reads_back::<Slot<Namespace>>(&written, Table::Namespaces);
+}
+
+fn deleted<T>(slot: &Slot<T>) -> Option<Grave> {
+    match slot {
+        Slot::Deleted(grave) => Some(*grave),
+        Slot::Live(_) => None,
     }
 }
