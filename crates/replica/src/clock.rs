@@ -60,32 +60,42 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 /// So a leader whose clock is behind, or is set back, does not make leases last longer.
 #[derive(Debug, Default)]
 pub(crate) struct Stamper {
-    elected: Mutex<Option<Election>>,
+    first: Mutex<Option<First>>,
 }
 
+/// What was known when a leader stamped first.
 #[derive(Clone, Copy, Debug)]
-struct Election {
+struct First {
     term: u64,
     store_time: Timestamp,
     at: Duration,
 }
 
 impl Stamper {
-    /// The stamp for an entry that is proposed now, in `term`. `applied` is store time as far as
-    /// this replica has applied the log.
-    pub(crate) fn stamp(&self, clock: &dyn Clock, term: u64, applied: Timestamp) -> Timestamp {
+    /// The stamp for an entry that is proposed now, in `term`. `applied` is store time as far as this
+    /// replica has applied the log, and `election` the term of the last election in there with its store
+    /// time: until its own one is, a leader has not seen all that was stamped before.
+    pub(crate) fn stamp(
+        &self,
+        clock: &dyn Clock,
+        term: u64,
+        applied: Timestamp,
+        election: Option<(u64, Timestamp)>,
+    ) -> Timestamp {
         let now = clock.monotonic();
-        let mut elected = self.elected.lock().unwrap_or_else(PoisonError::into_inner);
-        let election = match *elected {
-            Some(election) if election.term == term => election,
-            Some(_) | None => *elected.insert(Election { term, store_time: applied, at: now }),
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = match *first {
+            Some(began) if began.term == term => began,
+            Some(_) | None => *first.insert(First { term, store_time: applied, at: now }),
         };
-        drop(elected);
+        drop(first);
         if planted::is(Planted::WallClockNotHeldBack) {
             return clock.wall();
         }
-        let since = Millis(millis(now.saturating_sub(election.at)));
-        clock.wall().max(election.store_time.after(since))
+        let elected = election.filter(|(of, _)| *of == term).map(|(_, time)| time);
+        let store_time = began.store_time.max(elected.unwrap_or_default());
+        let since = Millis(millis(now.saturating_sub(began.at)));
+        clock.wall().max(store_time.after(since))
     }
 }
 
@@ -112,7 +122,7 @@ mod tests {
     fn a_clock_that_is_behind_still_lets_time_pass() {
         let stamper = Stamper::default();
         let stamp = |term, wall, monotonic, applied| {
-            stamper.stamp(&Fixed { wall, monotonic }, term, Timestamp(applied)).0
+            stamper.stamp(&Fixed { wall, monotonic }, term, Timestamp(applied), None).0
         };
         // The wall clock counts where it is ahead of store time ...
         assert_eq!(stamp(1, 1_000, 0, 400), 1_000);
@@ -121,5 +131,21 @@ mod tests {
         // A new term begins where the state is.
         assert_eq!(stamp(2, 100, 1_000, 5_000), 5_000);
         assert_eq!(stamp(2, 100, 1_250, 5_100), 5_250);
+    }
+
+    /// The end of the log was stamped by a leader whose clock was ahead, and is applied only after the next
+    /// one has begun to stamp.
+    #[test]
+    fn what_was_stamped_before_the_election_counts_once_it_is_known() {
+        let stamper = Stamper::default();
+        let stamp = |monotonic, election| {
+            let clock = Fixed { wall: 100, monotonic };
+            stamper.stamp(&clock, 2, Timestamp(1_000), election).0
+        };
+        assert_eq!(stamp(0, None), 1_000);
+        assert_eq!(stamp(50, Some((1, Timestamp(9_000)))), 1_050);
+        assert_eq!(stamp(60, Some((2, Timestamp(1_500)))), 1_560);
+        // What the leader stamped itself since does not count twice.
+        assert_eq!(stamp(500, Some((2, Timestamp(1_500)))), 2_000);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
@@ -19,8 +19,8 @@ use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable}
 use openraft::network::v2::RaftNetworkV2;
 use openraft::network::{RPCOption, RaftNetworkFactory, stream_append_sequential};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult,
-    TransferLeaderError, TransferLeaderRequest, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError,
+    StreamAppendResult, TransferLeaderError, TransferLeaderRequest, VoteRequest, VoteResponse,
 };
 use tonic::codegen::InterceptedService;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -241,7 +241,8 @@ impl RaftNetworkFactory<TypeConfig> for Network {
 
 impl Network {
     fn connection(&self, target: u64, node: &Member, lane: Lane) -> Connection {
-        Connection { peers: self.peers.clone(), target, node: node.clone(), lane }
+        let held = Arc::default();
+        Connection { peers: self.peers.clone(), target, node: node.clone(), lane, held }
     }
 }
 
@@ -251,6 +252,45 @@ pub(crate) struct Connection {
     target: u64,
     node: Member,
     lane: Lane,
+    held: Arc<Held>,
+}
+
+/// What a follower has acknowledged to one leader.
+#[derive(Debug, Default)]
+struct Held {
+    /// The highest index, or 0.
+    upto: AtomicU64,
+    complained: AtomicBool,
+}
+
+impl Held {
+    /// Refuses the answer of a follower that has lost what it acknowledged. openraft would end this leader
+    /// instead, and with it the service of everybody.
+    fn check(&self, node: u64, result: &StreamAppendResult<TypeConfig>) -> Result<(), Error> {
+        let conflict = match result {
+            Ok(last) => {
+                let index = last.as_ref().map_or(0, |last| last.index);
+                self.upto.fetch_max(index, Ordering::AcqRel);
+                return Ok(());
+            }
+            Err(StreamAppendError::Conflict(conflict)) => conflict.index,
+            Err(StreamAppendError::HigherVote(_)) => return Ok(()),
+        };
+        let upto = self.upto.load(Ordering::Acquire);
+        if conflict > upto || upto == 0 { Ok(()) } else { Err(self.complain(node, conflict)) }
+    }
+
+    fn complain(&self, node: u64, missing: u64) -> Error {
+        if !self.complained.swap(true, Ordering::AcqRel) {
+            tracing::error!(
+                node,
+                missing,
+                "a member has lost log entries that it had acknowledged: was its folder set back? It is \
+                 sent nothing any more; stop it, and bring it back with an empty folder under a new node id"
+            );
+        }
+        unreachable(format!("node {node} has lost entry {missing}, which it acknowledged"))
+    }
 }
 
 impl Connection {
@@ -332,9 +372,12 @@ impl Connection {
             .append(requests)
             .await
             .map_err(|status| unreachable(describe(&status)))?;
-        let answers = responses.into_inner().map(|response| {
+        let held = Arc::clone(&self.held);
+        let answers = responses.into_inner().map(move |response| {
             let response = response.map_err(|status| unreachable(describe(&status)))?;
-            wire::append_result_from(response).map_err(unreachable)
+            let result = wire::append_result_from(response).map_err(unreachable)?;
+            held.check(to, &result)?;
+            Ok(result)
         });
         let ended = unreachable(format!("node {to} ended the stream of appends"));
         let end =
@@ -408,10 +451,16 @@ impl RaftNetworkV2<TypeConfig> for Connection {
         request: AppendEntriesRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<TypeConfig>, Error> {
+        let acknowledged = request.prev_log_id.as_ref().map_or(0, |id| id.index);
         let request = wire::append_to(&request);
         let response =
             self.call(&option, |mut client| async move { client.heartbeat(request).await }).await?;
-        wire::append_response_from(response).map_err(unreachable)
+        let response = wire::append_response_from(response).map_err(unreachable)?;
+        // A heartbeat comes after an entry that the follower has acknowledged.
+        if matches!(response, AppendEntriesResponse::Conflict) {
+            return Err(self.held.complain(self.target, acknowledged));
+        }
+        Ok(response)
     }
 
     fn stream_append<'s, S>(

@@ -61,9 +61,23 @@ impl Reads {
                 *asked.map_err(read_error)?.0.log_id()
             }
         };
+        let election = self.own_election(leader.term()).await?;
         let applied = self.machine.store_time();
-        let stamp = self.stamper.stamp(&*self.clock, leader.term(), applied);
+        let stamp = self.stamper.stamp(&*self.clock, leader.term(), applied, Some(election));
         Ok(Confirmed { read_log_id, store_time: stamp.max(applied) })
+    }
+
+    /// Waits until this leader's own election is applied: before, store time may be further than it knows.
+    async fn own_election(&self, term: u64) -> Result<(u64, Timestamp), ProposeError> {
+        let mut progress = self.machine.progress();
+        loop {
+            match self.machine.election() {
+                Some((of, time)) if of == term => return Ok((of, time)),
+                Some((of, _)) if of > term => return Err(ProposeError::NoLeader),
+                Some(_) | None => {}
+            }
+            progress.changed().await.map_err(|_closed| ProposeError::Stopping)?;
+        }
     }
 
     /// The planted bug: what this node believes to be committed, without asking.

@@ -219,7 +219,8 @@ impl Replica {
         }
         let leader = inner.raft.as_leader().map_err(not_leader)?;
         let applied = inner.machine.store_time();
-        let stamp = inner.stamper.stamp(&*inner.clock, leader.term(), applied);
+        let election = inner.machine.election();
+        let stamp = inner.stamper.stamp(&*inner.clock, leader.term(), applied, election);
         let payload = codec::encode_payload(stamp, &commands)
             .map_err(|reason| ProposeError::TooLarge { reason })?;
         let (responder, answer) = ProgressResponder::complete_only();

@@ -63,6 +63,8 @@ pub(crate) struct Machine {
     /// None once the replica is closed.
     generation: RwLock<Option<Arc<Generation>>>,
     progress: watch::Sender<Progress>,
+    /// The term of the last election that was applied, and store time at it.
+    election: Mutex<Option<(u64, Timestamp)>>,
     wakes: Arc<Wakes>,
     /// What followers that lag are sent.
     snapshot: Mutex<Option<SnapshotDir>>,
@@ -105,6 +107,12 @@ impl Machine {
     /// Store time in the state.
     pub(crate) fn store_time(&self) -> Timestamp {
         self.progress.borrow().store_time
+    }
+
+    /// The term of the last election that this process has applied, and store time at it: all that earlier
+    /// leaders have stamped is in there.
+    pub(crate) fn election(&self) -> Option<(u64, Timestamp)> {
+        *self.election.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Follows how far the state has come.
@@ -246,6 +254,7 @@ pub(crate) fn open(
         cluster_id: cluster_id.to_owned(),
         generation: RwLock::new(Some(Arc::new(generation))),
         progress,
+        election: Mutex::default(),
         wakes: Arc::default(),
         snapshot,
         installs: AtomicU64::new(0),
@@ -292,12 +301,15 @@ impl StateMachine {
         let generation = self.machine.generation()?;
         let engine = generation.engine();
         let mut state = State::new(engine, engine.path());
-        let mut membership = None;
+        let (mut membership, mut election) = (None, None);
         let mut answers = Vec::with_capacity(entries.len());
         for (entry, responder) in entries {
             let log_id = entry.log_id;
             let outcomes = match entry.payload {
-                EntryPayload::Blank => Vec::new(),
+                EntryPayload::Blank => {
+                    election = Some((term_of(&log_id), state.cluster()?.clock.now()));
+                    Vec::new()
+                }
                 EntryPayload::Normal(payload) => self.apply_one(&mut state, log_id, &payload)?,
                 EntryPayload::Membership(members) => {
                     membership = Some(StoredMembership::new(Some(log_id), members));
@@ -317,6 +329,9 @@ impl StateMachine {
         self.put_position(&mut batch, membership);
         let changed = changed_records(&batch);
         engine.write(batch, Durability::Process)?;
+        if election.is_some() {
+            *self.machine.election.lock().unwrap_or_else(PoisonError::into_inner) = election;
+        }
         let progress = Progress::at(self.last_applied.as_ref(), store_time);
         self.machine.progress.send_replace(progress);
         self.machine.wakes.wake(changed.iter().map(Vec::as_slice));

@@ -94,8 +94,13 @@ impl Model {
             findings.known() == Known::Committed
         };
         let Some(at) = (0..self.lives[life].grants.len()).find(done) else { return false };
-        let uid = self.lives[life].work_uid(&self.lives[life].grants[at]);
-        let of_it = |settle: &&Settle| settle.uid == uid && settle.verdict == Verdict::Committed;
+        let grant = &self.lives[life].grants[at];
+        let uid = self.lives[life].work_uid(grant);
+        // One that was not heard, because it named a provider, is no evidence.
+        let of_it = |settle: &&Settle| {
+            let named = settle.provider.is_some() || settle.provider_key.is_some();
+            settle.uid == uid && !named && grant.findings.counts(&settle.evidence.digest)
+        };
         let Some(settle) = complete.settlements.iter().find(of_it).cloned() else { return false };
         self.row("6 Complete: refused, its COMMITTED work completes");
         self.complete_by_work(life, at, &settle);

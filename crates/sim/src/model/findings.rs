@@ -44,6 +44,11 @@ impl Findings {
         self.told.iter().find(|told| told.committed).or(self.told.first())
     }
 
+    /// Whether it is this evidence that says COMMITTED.
+    pub(super) fn counts(&self, digest: &[u8]) -> bool {
+        self.counting().is_some_and(|told| told.committed && told.digest == digest)
+    }
+
     pub(super) fn known(&self) -> Known {
         match self.counting() {
             None => Known::Open,
