@@ -94,6 +94,7 @@ planted: setup ## plant each bug of core and of the replica in turn: all must be
 
 cluster: setup
 	@echo "== whole replicas on simulated machines, a share of the seeds"
+	$(CLUSTER) clippy --locked $(CLUSTER_CRATE) --all-targets -- -D warnings
 	$(CLUSTER) test --locked $(CLUSTER_CRATE)
 
 MINUTES ?= 15

@@ -243,6 +243,29 @@ fn a_forgotten_key_may_be_first_again_where_keys_are_forgotten() {
     assert!(matches!(verdict, Verdict::Linear { .. }), "{verdict:?}");
 }
 
+/// Found by seed 85: a holder said FAILED of what somebody else had seen happen.
+#[test]
+fn only_a_holder_can_be_told_that_its_word_is_contradicted() {
+    let complete = |at: u64, epoch: u64, told: Told| Timed {
+        invoked: at,
+        returned: Some(at + 1),
+        call: Call { asked: Asked::Complete { epoch, attempt: 1, result: 7 }, told },
+    };
+    let claim = Timed {
+        invoked: 1,
+        returned: Some(2),
+        call: Call { asked: Asked::Claim { attempt: 1, request: 1 }, told: Told::First(5) },
+    };
+    let told = |more: &[Timed<Call>]| {
+        let calls: Vec<_> = std::iter::once(claim.clone()).chain(more.iter().cloned()).collect();
+        is_linear(&calls)
+    };
+    assert!(told(&[complete(3, 5, Told::Contradicted)]));
+    assert!(told(&[complete(3, 5, Told::Contradicted), complete(5, 5, Told::Completed(5))]));
+    assert!(!told(&[complete(3, 4, Told::Contradicted)]));
+    assert!(!told(&[complete(3, 5, Told::Completed(5)), complete(5, 5, Told::Contradicted)]));
+}
+
 #[test]
 fn a_search_without_budget_has_found_nothing() {
     let calls = history(3, 20);

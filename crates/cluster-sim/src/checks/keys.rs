@@ -190,6 +190,7 @@ fn refused(refusal: &Refusal) -> Answered {
         Refusal::ResultConflict { .. } => Answered::ResultConflict,
         Refusal::AlreadyCompleted { .. } => Answered::AlreadyCompleted,
         Refusal::UnsettledEffects { .. } => Answered::Unsettled,
+        Refusal::EvidenceConflict { .. } => Answered::Contradicted,
         Refusal::StaleEpoch { epoch, completed_record, .. } => {
             Answered::Stale { epoch: epoch.map(|epoch| epoch.0), completed: *completed_record }
         }

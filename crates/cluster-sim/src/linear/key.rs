@@ -142,6 +142,8 @@ pub enum Told {
     },
     /// It changed nothing, whatever the reason was.
     Refused,
+    /// What is known of the work says otherwise.
+    Contradicted,
     /// What a read saw.
     Record(Option<View>),
 }
@@ -409,7 +411,9 @@ fn complete(
             state.phase == Phase::Completed && mine && state.result != Some(result),
         ),
         Told::AlreadyCompleted => unchanged(state, state.phase == Phase::Completed),
-        Told::Unsettled if state.is(OPEN) => some(state.held_by(epoch, attempt)),
+        Told::Unsettled | Told::Contradicted if state.is(OPEN) => {
+            some(state.held_by(epoch, attempt))
+        }
         Told::Stale { completed: true, .. } => {
             let given_back = state.phase == Phase::Retryable;
             let superseded = !state.known || state.epoch != epoch || given_back;
@@ -475,7 +479,7 @@ fn settle(state: &State, evidence: Token, told: &Told) -> Vec<State> {
                 unchanged(&state.clone().with(*phase), may)
             }
         },
-        Told::Refused => unchanged(state, true),
+        Told::Refused | Told::Contradicted => unchanged(state, true),
         Told::Stale { epoch: None, .. } => unchanged(state, state.phase == Phase::Absent),
         _ => Vec::new(),
     }
