@@ -120,6 +120,7 @@ struct Sum {
     entries: u64,
     leader_changes: u64,
     restarts: u64,
+    known_panics: u64,
     struck: BTreeMap<Family, u64>,
     reached: BTreeMap<Mark, u64>,
 }
@@ -135,6 +136,7 @@ impl Sum {
         self.entries += report.entries;
         self.leader_changes += report.leader_changes;
         self.restarts += report.restarts;
+        self.known_panics += report.known_panics;
         for (family, times) in &report.struck {
             *self.struck.entry(*family).or_default() += times;
         }
@@ -155,6 +157,7 @@ impl Sum {
         println!("faults           {} {:?}", self.struck.values().sum::<u64>(), self.struck);
         println!("leader changes   {}", self.leader_changes);
         println!("restarts         {}", self.restarts);
+        println!("known panics     {} of openraft, without harm", self.known_panics);
         println!("calls            {}", self.calls);
         println!(
             "histories        {} of single keys, {} entries replayed",

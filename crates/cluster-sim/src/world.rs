@@ -90,10 +90,9 @@ struct Shared {
     faults: Mutex<Told>,
 }
 
-/// How far the committed entries of a node were taken down.
+/// How far the committed entries of a process were taken down.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
-    start: u64,
     installs: u64,
     upto: Option<u64>,
 }
@@ -277,6 +276,8 @@ impl Cluster {
         };
         self.shared.trace.tell(|| format!("start {node}"));
         self.check_log(node, &disk);
+        // What it purges from now on, it has applied before.
+        self.told_mut().taken.insert(node, Taken { installs: 0, upto: disk.purged() });
         let config = self.config(node, disk);
         let opened = process.run(Replica::open(config, clock, Faults::none())).await;
         if process.has_ended() {
@@ -400,8 +401,7 @@ impl Cluster {
         };
         self.shared.trace.tell(|| format!("stop {node} dark {dark}"));
         if let Some(replica) = replica {
-            let start = self.nodes().get(&node).map_or(0, |machine| machine.starts);
-            self.take_down(node, start, &replica.status());
+            self.take_down(node, &replica.status());
         }
         process.kill();
         self.shared.network.gone(node, dark);
@@ -422,7 +422,7 @@ impl Cluster {
             let Some((_, replica)) = self.running(id) else { continue };
             let status = replica.status();
             let start = self.nodes().get(&id).map_or(0, |machine| machine.starts);
-            self.take_down(id, start, &status);
+            self.take_down(id, &status);
             self.told_mut().seen.push(Seen { node: id, start, at, status });
         }
     }
@@ -430,19 +430,15 @@ impl Cluster {
     /// Takes down which entries a node has applied. All that its log holds up to there is committed;
     /// what it held before it was purged is, too. After a snapshot has come in, the log may for a moment
     /// still hold what the snapshot overruled, so then nothing is taken from there.
-    fn take_down(&self, node: u64, start: u64, status: &Status) {
+    fn take_down(&self, node: u64, status: &Status) {
         let Some(applied) = status.applied_index else { return };
         let installs = status.snapshot_installs;
         let disk = self.disk(node);
         let mut told = self.told_mut();
         let taken = told.taken.entry(node).or_default();
-        let from = match taken.upto.filter(|_| taken.start == start) {
-            _ if taken.start == start && taken.installs != installs => applied + 1,
-            _ if taken.start != start && installs > 0 => applied + 1,
-            Some(upto) => upto + 1,
-            None => status.purged_index.map_or(0, |purged| purged + 1),
-        };
-        *taken = Taken { start, installs, upto: Some(applied) };
+        let overruled = taken.installs != installs;
+        let from = if overruled { applied + 1 } else { taken.upto.map_or(0, |upto| upto + 1) };
+        *taken = Taken { installs, upto: Some(applied) };
         let mut clashes = Vec::new();
         for (index, bytes) in disk.entries(from..=applied) {
             match told.committed.get(&index) {

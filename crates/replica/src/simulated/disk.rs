@@ -127,15 +127,18 @@ impl Memory {
             perform_all(&mut rows, batch.clone());
         }
         // Of what was purged, all is known. The rest is what there is.
-        let purged = rows.get(&(Table::Meta, meta::PURGED.to_vec()));
-        let purged = purged.and_then(|bytes| codec::decode_message::<proto::LogId>(bytes).ok());
         let mut entries = state.simulated.entries.clone();
-        entries.split_off(&(purged.map_or(0, |id| id.index + 1)));
+        entries.split_off(&purged(&rows).map_or(0, |index| index + 1));
         entries.extend(log_rows(&rows));
         let mut survivor = State::of(rows);
         survivor.simulated = Extra { trouble: None, entries, syncs: state.simulated.syncs };
         Self { path: self.path.clone(), state: RwLock::new(survivor) }
     }
+}
+
+fn purged(rows: &Rows) -> Option<u64> {
+    let purged = rows.get(&(Table::Meta, meta::PURGED.to_vec()))?;
+    codec::decode_message::<proto::LogId>(purged).ok().map(|id| id.index)
 }
 
 fn log_rows(rows: &Rows) -> impl Iterator<Item = (u64, Vec<u8>)> {
@@ -185,6 +188,13 @@ impl MemoryDisk {
         let state = self.log.state.read().unwrap_or_else(PoisonError::into_inner);
         let entries = state.simulated.entries.range(range);
         entries.map(|(index, bytes)| (*index, bytes.clone())).collect()
+    }
+
+    /// The last index that was purged from this log.
+    #[must_use]
+    pub fn purged(&self) -> Option<u64> {
+        let state = self.log.state.read().unwrap_or_else(PoisonError::into_inner);
+        purged(&state.live)
     }
 
     /// The entries that this log holds, as it keeps them.
