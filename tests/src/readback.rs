@@ -108,6 +108,7 @@ fn summary(record: &v1::Record) -> Stored {
         epoch,
         attempt: completion.map(|completion| completion.attempt_id.clone()).unwrap_or_default(),
         digest,
+        by_evidence: completion.is_some_and(|completion| completion.by_evidence),
         grants: record.execute_grants,
     }
 }
