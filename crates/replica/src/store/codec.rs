@@ -17,12 +17,15 @@
 //!
 //! The bytes of every format ever written are frozen in `tests/formats`.
 
+use std::marker::PhantomData;
+
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::Bytes;
+use firstclaim_core::limits::ENTRY_COMMANDS_MAX;
 use firstclaim_core::tenant::Cluster;
 use firstclaim_core::{Command, History, Namespace, Record, Slot, Tenant, Timestamp, Usage};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::store::v1;
 
@@ -68,11 +71,50 @@ impl std::fmt::Display for Fault {
 }
 
 /// What the payload of a log entry says.
-#[derive(Serialize, Deserialize)]
-struct Stamped<C> {
+#[derive(Serialize)]
+struct Stamped<'a> {
     /// The leader's clock when it proposed.
     time: Timestamp,
-    commands: C,
+    commands: &'a [Command],
+}
+
+/// The same, as it is read.
+#[derive(Deserialize)]
+struct Read<C> {
+    time: Timestamp,
+    #[serde(deserialize_with = "few", bound = "C: Deserialize<'de>")]
+    commands: Vec<C>,
+}
+
+/// Reads no more commands than an entry may hold. The smallest is a byte long and takes hundreds of
+/// bytes of memory.
+fn few<'de, C: Deserialize<'de>, D: Deserializer<'de>>(bytes: D) -> Result<Vec<C>, D::Error> {
+    struct Few<C>(PhantomData<C>);
+
+    impl<'de, C: Deserialize<'de>> Visitor<'de> for Few<C> {
+        type Value = Vec<C>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "at most {ENTRY_COMMANDS_MAX} commands")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut rest: A) -> Result<Self::Value, A::Error> {
+            let mut commands = Vec::new();
+            while let Some(command) = rest.next_element()? {
+                if commands.len() == ENTRY_COMMANDS_MAX {
+                    return Err(A::Error::custom(too_many()));
+                }
+                commands.push(command);
+            }
+            Ok(commands)
+        }
+    }
+
+    bytes.deserialize_seq(Few(PhantomData))
+}
+
+fn too_many() -> String {
+    format!("there are more than {ENTRY_COMMANDS_MAX} commands in the entry")
 }
 
 /// A log entry's payload that was read.
@@ -100,8 +142,11 @@ impl Decoded {
 ///
 /// # Errors
 ///
-/// If it would be too long.
+/// If it would be too long, or if there are too many commands.
 pub(crate) fn encode_payload(time: Timestamp, commands: &[Command]) -> Result<Bytes, String> {
+    if commands.len() > ENTRY_COMMANDS_MAX {
+        return Err(too_many());
+    }
     let mut bytes = vec![PAYLOAD_FORMAT];
     append_bincode(&Stamped { time, commands }, &mut bytes)?;
     if bytes.len() > PAYLOAD_BYTES_MAX {
@@ -114,12 +159,12 @@ pub(crate) fn encode_payload(time: Timestamp, commands: &[Command]) -> Result<By
 pub(crate) fn decode_payload(bytes: &[u8]) -> Result<Decoded, Fault> {
     if is_former_payload(bytes) {
         let body = expect_format(bytes, FORMER_PAYLOAD_FORMAT)?;
-        let stamped: Stamped<Vec<v1::Command>> = decode_bincode(body).map_err(Fault::Unknown)?;
+        let stamped: Read<v1::Command> = decode_bincode(body).map_err(Fault::Unknown)?;
         let commands = stamped.commands.into_iter().map(Command::from).collect();
         return Ok(Decoded { time: stamped.time, commands, former: true });
     }
     let body = expect_format(bytes, PAYLOAD_FORMAT)?;
-    let stamped: Stamped<Vec<Command>> = decode_bincode(body).map_err(Fault::Unknown)?;
+    let stamped: Read<Command> = decode_bincode(body).map_err(Fault::Unknown)?;
     Ok(Decoded { time: stamped.time, commands: stamped.commands, former: false })
 }
 
@@ -287,6 +332,23 @@ mod tests {
         }
         for length in 0..sealed.len() {
             decode_value::<Sample>(&sealed[..length]).unwrap_err();
+        }
+    }
+
+    /// 4 MiB of ticks were a gigabyte of commands, whoever sent them.
+    #[test]
+    fn more_commands_than_an_entry_holds_are_neither_read_nor_written() {
+        let most = vec![Command::Tick; ENTRY_COMMANDS_MAX];
+        let payload = encode_payload(Timestamp(7), &most).unwrap();
+        assert_eq!(decode_payload(&payload).unwrap().commands, most);
+        let more = [most.as_slice(), &[Command::Tick]].concat();
+        encode_payload(Timestamp(7), &more).unwrap_err();
+        for format in [FORMER_PAYLOAD_FORMAT, PAYLOAD_FORMAT] {
+            // Time 7, so many commands (a length of two bytes), ticks.
+            let head = [format, 7, 251, 1, 1];
+            let payload = [&head[..], &[9; ENTRY_COMMANDS_MAX + 1]].concat();
+            let fault = decode_payload(&payload).unwrap_err();
+            assert!(fault.to_string().contains("more than 256 commands"), "{fault}");
         }
     }
 
