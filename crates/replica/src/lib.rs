@@ -15,6 +15,9 @@ mod clock;
 mod config;
 mod error;
 mod faults;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod limits;
 mod local;
 mod member;

@@ -148,7 +148,9 @@ fn malformed(error: &wire::Malformed) -> Status {
 
 /// Takes in the entries of a leader, unless they are of a version that this one cannot follow. They
 /// must not even come into the log, where they would be in the way once that version is gone.
-fn append_from(request: proto::AppendRequest) -> Result<AppendEntriesRequest<TypeConfig>, Status> {
+pub(crate) fn append_from(
+    request: proto::AppendRequest,
+) -> Result<AppendEntriesRequest<TypeConfig>, Status> {
     let request = wire::append_from(request).map_err(|error| malformed(&error))?;
     for entry in &request.entries {
         let EntryPayload::Normal(Payload(bytes)) = &entry.payload else { continue };

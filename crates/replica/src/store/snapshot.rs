@@ -317,7 +317,7 @@ impl Receiver {
 }
 
 /// Whether a name from a peer stays in its folder.
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name)
 }
