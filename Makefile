@@ -22,10 +22,11 @@ BUF := $(CARGO_TARGET_DIR)/tools/bin/buf
 # What a caller of the service needs, and what must never need RocksDB.
 SLIM := --no-default-features -p firstclaim-core -p firstclaim-proto -p firstclaim-client -p firstclaim-cli
 
-.PHONY: help setup rocksdb build demo test check slim docs tests cluster once fix mutants sim planted chaos bench env
+.PHONY: help setup rocksdb build demo test check slim docs tests cluster corpus once fix mutants sim planted chaos \
+  test-long bench env
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | sed 's/\$$\$$/$$/g' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | sed 's/\$$\$$/$$/g' | expand -t 18
 
 setup: ## install the Debian packages that the build needs (skipped when they are there)
 	@xtask/setup
@@ -39,7 +40,7 @@ build: rocksdb ## build the workspace; the binary is debug/firstclaim in the tar
 demo: build ## three regions, 200 payouts, a killed leader: watch it on real calls
 	@$(BIN) demo
 
-test: setup check slim build docs tests cluster once ## everything that must hold; writes nothing outside the target folder
+test: setup check slim build docs tests cluster corpus once ## everything that must hold; writes nothing outside the target folder
 
 check: setup
 	@echo "== format and lints"
@@ -96,6 +97,17 @@ cluster: setup
 	@echo "== whole replicas on simulated machines, a share of the seeds"
 	$(CLUSTER) clippy --locked $(CLUSTER_CRATE) --all-targets -- -D warnings
 	$(CLUSTER) test --locked $(CLUSTER_CRATE)
+
+# The decoders with doors for a fuzzer, without RocksDB, in a target folder of their own.
+corpus: setup
+	@echo "== kept inputs of every decoder"
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/fuzz" $(CARGO) test --locked -p firstclaim-fuzz --features fuzzing
+
+FUZZ_SECONDS ?= 30
+
+test-long: setup ## look for inputs that break a decoder, for FUZZ_SECONDS=30 each
+	@echo "== new inputs for every decoder, $(FUZZ_SECONDS) seconds each"
+	xtask/fuzz $(FUZZ_SECONDS)
 
 MINUTES ?= 15
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::tree::Tree;
 
 /// The rooms: each crate of ours, and the crates of ours that it may depend on.
-const ROOMS: [(&str, &[&str]); 10] = [
+const ROOMS: [(&str, &[&str]); 11] = [
     ("firstclaim-core", &[]),
     ("firstclaim-proto", &["firstclaim-core"]),
     ("firstclaim-replica", &["firstclaim-core", "firstclaim-proto"]),
@@ -19,20 +19,26 @@ const ROOMS: [(&str, &[&str]); 10] = [
     ("firstclaim-cli", &["firstclaim-bench", "firstclaim-client", "firstclaim-server"]),
     ("firstclaim-sim", &["firstclaim-client", "firstclaim-core", "firstclaim-replica"]),
     ("firstclaim-cluster-sim", &["firstclaim-core", "firstclaim-replica", "firstclaim-sim"]),
+    (
+        "firstclaim-fuzz",
+        &["firstclaim-client", "firstclaim-core", "firstclaim-proto", "firstclaim-replica"],
+    ),
     ("firstclaim-tests", &["firstclaim-client", "firstclaim-server"]),
 ];
 
 /// The doors: a dependency that only one room may name.
-const DOORS: [(&str, &str); 14] = [
+const DOORS: [(&str, &str); 16] = [
     ("axum", "firstclaim-server"),
     ("bincode", "firstclaim-replica"),
     ("clap", "firstclaim-cli"),
     ("clap_complete", "firstclaim-cli"),
     ("comfy-table", "firstclaim-cli"),
+    ("libfuzzer-sys", "firstclaim-fuzz"),
     ("openraft", "firstclaim-replica"),
     ("openraft-macros", "firstclaim-replica"),
     ("openraft-rt", "firstclaim-replica"),
     ("openraft-rt-tokio", "firstclaim-replica"),
+    ("peak_alloc", "firstclaim-fuzz"),
     ("prometheus-client", "firstclaim-server"),
     ("protox", "firstclaim-proto"),
     ("quorum-set", "firstclaim-replica"),
