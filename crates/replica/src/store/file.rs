@@ -43,6 +43,11 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     }
 }
 
+/// Whether there is a file or folder of that name.
+pub(crate) fn exists(path: &Path) -> Result<bool, StoreError> {
+    fs::exists(path).map_err(failed("look for a file", path))
+}
+
 /// Removes a folder with all that is in it, if it is there.
 pub(crate) fn remove_dir(dir: &Path) -> Result<(), StoreError> {
     match fs::remove_dir_all(dir) {

@@ -382,9 +382,16 @@ impl StateMachine {
     /// Takes a checkpoint of the state as it is.
     fn checkpoint(&mut self) -> Result<SnapshotBuilder, StoreError> {
         let parent = self.machine.disk.path(SNAPSHOT_DIR);
-        self.snapshots_made += 1;
         let index = self.last_applied.map_or(0, |id| id.index);
-        let name = format!("{index:020}-{}", self.snapshots_made);
+        // Another name than all there are: its last reader removes an old one by its name. The count
+        // begins anew with each start.
+        let name = loop {
+            self.snapshots_made += 1;
+            let name = format!("{index:020}-{}", self.snapshots_made);
+            if !file::exists(&parent.join(&name))? {
+                break name;
+            }
+        };
         let partial = partial_dir(&parent, &name)?;
         file::sync_dir(&parent)?;
         if !planted::is(Planted::SnapshotMetadataOutsideView) {

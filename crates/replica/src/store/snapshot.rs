@@ -87,11 +87,7 @@ impl SnapshotDir {
         let mut newest: Option<Self> = None;
         for name in file::names(parent)? {
             let path = parent.join(name);
-            let manifest = match file::read(&path.join(MANIFEST_FILE))? {
-                Some(bytes) if path.extension().is_none() => SnapshotManifest::decode(&*bytes).ok(),
-                Some(_) | None => None,
-            };
-            let Some(manifest) = manifest.filter(|manifest| manifest.format == FORMAT) else {
+            let Some(manifest) = complete_manifest(&path)? else {
                 file::remove_dir(&path)?;
                 continue;
             };
@@ -200,6 +196,24 @@ pub(crate) fn partial_dir(parent: &Path, name: &str) -> Result<PathBuf, StoreErr
     let dir = parent.join(format!("{name}{PARTIAL_SUFFIX}"));
     file::remove_dir(&dir)?;
     Ok(dir)
+}
+
+/// The manifest of a folder that is a complete snapshot.
+fn complete_manifest(path: &Path) -> Result<Option<SnapshotManifest>, StoreError> {
+    let manifest = match file::read(&path.join(MANIFEST_FILE))? {
+        Some(bytes) if path.extension().is_none() => SnapshotManifest::decode(&*bytes).ok(),
+        Some(_) | None => None,
+    };
+    let Some(manifest) = manifest.filter(|manifest| manifest.format == FORMAT) else {
+        return Ok(None);
+    };
+    // A crash may have come while it was removed, file by file.
+    for SnapshotFile { name, .. } in &manifest.files {
+        if !file::exists(&path.join(name))? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(manifest))
 }
 
 fn complete_path(partial: &Path) -> PathBuf {
