@@ -21,7 +21,7 @@ const IDENTITY_FILE: &str = "IDENTITY";
 const LOCK_FILE: &str = "LOCK";
 const LOG_DIR: &str = "raftlog";
 const STATE_DIR: &str = "state";
-#[cfg(feature = "rocksdb")]
+#[cfg(any(feature = "rocksdb", test))]
 const CURRENT_FILE: &str = "CURRENT";
 pub(crate) const SNAPSHOT_DIR: &str = "snapshot";
 pub(crate) const INCOMING_DIR: &str = "incoming";
@@ -34,6 +34,28 @@ pub enum Storage {
     RocksDb,
     /// In memory, for tests and the simulator.
     Memory(MemoryDisk),
+    /// In small files below the data folder, for tests that lose some of them.
+    #[cfg(test)]
+    Journal,
+}
+
+/// Opens the database in a folder, or creates it.
+#[cfg(any(feature = "rocksdb", test))]
+type Opener = fn(&Path) -> Result<Box<dyn Engine>, StoreError>;
+
+#[cfg(feature = "rocksdb")]
+fn rocks_log(dir: &Path) -> Result<Box<dyn Engine>, StoreError> {
+    Ok(Box::new(Rocks::open(dir, Use::Log)?))
+}
+
+#[cfg(feature = "rocksdb")]
+fn rocks_state(dir: &Path) -> Result<Box<dyn Engine>, StoreError> {
+    Ok(Box::new(Rocks::open(dir, Use::State)?))
+}
+
+#[cfg(test)]
+fn journal(dir: &Path) -> Result<Box<dyn Engine>, StoreError> {
+    Ok(Box::new(crate::store::tests::crash_points::Journal::open(dir)?))
 }
 
 /// Rows that outlive the replica that wrote them, as a disk does, but not the process.
@@ -114,6 +136,8 @@ impl Disk {
         let lock = Mutex::new(Some(Arc::new(lock)));
         let found = check_identity(root, cluster_id, node_id)?;
         file::remove_dir(&root.join(INCOMING_DIR))?;
+        // Also for a start before this one, which may have been killed before it came to that.
+        file::create_durable_dir(&root.join(SNAPSHOT_DIR))?;
         let disk = Self { root: root.to_path_buf(), storage, lock };
         if found != Some(FORMAT) {
             if found.is_some() {
@@ -128,13 +152,9 @@ impl Disk {
     fn migrate(&self) -> Result<(), StoreError> {
         match &self.storage {
             #[cfg(feature = "rocksdb")]
-            Storage::RocksDb => {
-                let (number, _) = self.current()?.unwrap_or((0, 0));
-                file::create_dir(&self.path(STATE_DIR))?;
-                let log = Rocks::open(&self.path(LOG_DIR), Use::Log)?;
-                let state = Rocks::open(&self.generation_dir(number), Use::State)?;
-                migrate(&log, &state)
-            }
+            Storage::RocksDb => self.migrate_folder(rocks_log, rocks_state),
+            #[cfg(test)]
+            Storage::Journal => self.migrate_folder(journal, journal),
             Storage::Memory(memory) => {
                 let state = Arc::clone(&memory.state().current);
                 migrate(&*memory.log, &*state)
@@ -160,7 +180,9 @@ impl Disk {
     pub(crate) fn open_log(&self) -> Result<LogDisk, StoreError> {
         let engine: Box<dyn Engine> = match &self.storage {
             #[cfg(feature = "rocksdb")]
-            Storage::RocksDb => Box::new(Rocks::open(&self.path(LOG_DIR), Use::Log)?),
+            Storage::RocksDb => self.open_database(LOG_DIR, rocks_log)?,
+            #[cfg(test)]
+            Storage::Journal => self.open_database(LOG_DIR, journal)?,
             Storage::Memory(memory) => Box::new(Arc::clone(&memory.log)),
         };
         check_format(&*engine, Table::Meta, meta::FORMAT)?;
@@ -171,15 +193,9 @@ impl Disk {
     pub(crate) fn open_state(&self) -> Result<(Generation, u64), StoreError> {
         match &self.storage {
             #[cfg(feature = "rocksdb")]
-            Storage::RocksDb => {
-                let dir = self.path(STATE_DIR);
-                file::create_dir(&dir)?;
-                let (number, installed) = self.current()?.unwrap_or((0, 0));
-                self.remove_other_generations(number)?;
-                let generation = self.open_generation(number)?;
-                self.point_to(number, installed)?;
-                Ok((generation, installed))
-            }
+            Storage::RocksDb => self.open_current(rocks_state),
+            #[cfg(test)]
+            Storage::Journal => self.open_current(journal),
             Storage::Memory(memory) => {
                 let state = memory.state();
                 let engine = Arc::clone(&state.current);
@@ -200,15 +216,9 @@ impl Disk {
     ) -> Result<Generation, StoreError> {
         match &self.storage {
             #[cfg(feature = "rocksdb")]
-            Storage::RocksDb => {
-                let number = current + 1;
-                let dir = self.generation_dir(number);
-                file::remove_dir(&dir)?;
-                file::create_dir(&dir)?;
-                snapshot.copy_into(&dir)?;
-                file::sync_dir(&dir)?;
-                self.open_generation(number)
-            }
+            Storage::RocksDb => self.stage_folder(snapshot, current + 1, rocks_state),
+            #[cfg(test)]
+            Storage::Journal => self.stage_folder(snapshot, current + 1, journal),
             Storage::Memory(memory) => {
                 let path = Path::new("memory/state");
                 let engine = Arc::new(Memory::from_checkpoint(snapshot.path(), path)?);
@@ -227,10 +237,9 @@ impl Disk {
     ) -> Result<(), StoreError> {
         match &self.storage {
             #[cfg(feature = "rocksdb")]
-            Storage::RocksDb => {
-                file::sync_dir(&self.path(STATE_DIR))?;
-                self.point_to(generation.number(), installed)
-            }
+            Storage::RocksDb => self.activate_folder(generation, installed),
+            #[cfg(test)]
+            Storage::Journal => self.activate_folder(generation, installed),
             Storage::Memory(memory) => {
                 let mut state = memory.state();
                 if let Some(staged) = state.staged.take() {
@@ -242,22 +251,66 @@ impl Disk {
             }
         }
     }
+}
 
-    #[cfg(feature = "rocksdb")]
+/// Generations in folders.
+#[cfg(any(feature = "rocksdb", test))]
+impl Disk {
+    /// Opens the database in a folder. It makes its files durable, but not the folder's own name.
+    fn open_database(&self, name: &str, open: Opener) -> Result<Box<dyn Engine>, StoreError> {
+        let dir = self.path(name);
+        file::create_durable_dir(&dir)?;
+        open(&dir)
+    }
+
+    fn migrate_folder(&self, open_log: Opener, open_state: Opener) -> Result<(), StoreError> {
+        let (number, _) = self.current()?.unwrap_or((0, 0));
+        file::create_durable_dir(&self.path(STATE_DIR))?;
+        let log = self.open_database(LOG_DIR, open_log)?;
+        let state = open_state(&self.generation_dir(number))?;
+        migrate(&*log, &*state)
+    }
+
+    fn open_current(&self, open: Opener) -> Result<(Generation, u64), StoreError> {
+        file::create_durable_dir(&self.path(STATE_DIR))?;
+        let (number, installed) = self.current()?.unwrap_or((0, 0));
+        self.remove_other_generations(number)?;
+        let generation = self.open_generation(number, open)?;
+        self.point_to(number, installed)?;
+        Ok((generation, installed))
+    }
+
+    fn stage_folder(
+        &self,
+        snapshot: &SnapshotDir,
+        number: u64,
+        open: Opener,
+    ) -> Result<Generation, StoreError> {
+        let dir = self.generation_dir(number);
+        file::remove_dir(&dir)?;
+        file::create_dir(&dir)?;
+        snapshot.copy_into(&dir)?;
+        file::sync_dir(&dir)?;
+        self.open_generation(number, open)
+    }
+
+    fn activate_folder(&self, generation: &Generation, installed: u64) -> Result<(), StoreError> {
+        file::sync_dir(&self.path(STATE_DIR))?;
+        self.point_to(generation.number(), installed)
+    }
+
     fn generation_dir(&self, number: u64) -> PathBuf {
         self.path(STATE_DIR).join(format!("gen-{number}"))
     }
 
-    #[cfg(feature = "rocksdb")]
-    fn open_generation(&self, number: u64) -> Result<Generation, StoreError> {
+    fn open_generation(&self, number: u64, open: Opener) -> Result<Generation, StoreError> {
         let dir = self.generation_dir(number);
-        let engine = Rocks::open(&dir, Use::State)?;
-        check_format(&engine, Table::System, system::FORMAT)?;
-        Ok(Generation::new(Box::new(engine), Some(dir), number, self.lock()))
+        let engine = open(&dir)?;
+        check_format(&*engine, Table::System, system::FORMAT)?;
+        Ok(Generation::new(engine, Some(dir), number, self.lock()))
     }
 
     /// The generation in use, and the index of the snapshot that it began with.
-    #[cfg(feature = "rocksdb")]
     fn current(&self) -> Result<Option<(u64, u64)>, StoreError> {
         let path = self.path(STATE_DIR).join(CURRENT_FILE);
         let Some(content) = file::read(&path)? else { return Ok(None) };
@@ -274,13 +327,11 @@ impl Disk {
         }
     }
 
-    #[cfg(feature = "rocksdb")]
     fn point_to(&self, number: u64, installed: u64) -> Result<(), StoreError> {
         let path = self.path(STATE_DIR).join(CURRENT_FILE);
         file::replace(&path, format!("gen-{number} {installed}\n").as_bytes())
     }
 
-    #[cfg(feature = "rocksdb")]
     fn remove_other_generations(&self, current: u64) -> Result<(), StoreError> {
         let dir = self.path(STATE_DIR);
         let kept = format!("gen-{current}");
@@ -302,10 +353,11 @@ fn identity(cluster_id: &str, node_id: u64) -> String {
 fn check_identity(root: &Path, cluster_id: &str, node_id: u64) -> Result<Option<u32>, OpenError> {
     let path = root.join(IDENTITY_FILE);
     let Some(content) = file::read(&path)? else {
-        let used = [LOG_DIR, STATE_DIR].iter().any(|name| root.join(name).exists());
-        if used {
-            let what = "it is missing, but the folder holds data".to_owned();
-            return Err(StoreError::Corrupt { path, what }.into());
+        for name in [LOG_DIR, STATE_DIR] {
+            if file::exists(&root.join(name))? {
+                let what = "it is missing, but the folder holds data".to_owned();
+                return Err(StoreError::Corrupt { path, what }.into());
+            }
         }
         return Ok(None);
     };

@@ -1,10 +1,15 @@
 //! Files and folders that must survive a loss of power.
 
-use std::fs::{self, File};
+#[cfg(not(test))]
+pub(crate) use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::error::StoreError;
+/// In tests the disk may count what is asked of it, refuse it, and lose its power.
+#[cfg(test)]
+pub(crate) use crate::store::tests::crash_points::fs;
+use fs::File;
 
 /// Names the file in an error.
 pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
@@ -20,6 +25,12 @@ pub(crate) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
 /// Creates a folder with its parents.
 pub(crate) fn create_dir(dir: &Path) -> Result<(), StoreError> {
     fs::create_dir_all(dir).map_err(failed("create a folder", dir))
+}
+
+/// Creates a folder in one that is there, and makes its name durable: what is in it is lost without.
+pub(crate) fn create_durable_dir(dir: &Path) -> Result<(), StoreError> {
+    create_dir(dir)?;
+    dir.parent().map_or(Ok(()), sync_dir)
 }
 
 /// Writes a file so that it has either its old content or the new one, whatever happens.

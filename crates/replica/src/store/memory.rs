@@ -2,7 +2,6 @@
 //! as a disk does.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Read as _};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::error::StoreError;
 use crate::store::engine::{Batch, Durability, Engine, Op, Read, Row};
+use crate::store::file::fs;
 use crate::store::schema::Table;
 
 #[cfg(feature = "simulated")]

@@ -4,7 +4,6 @@
 //! manifest says. RocksDB's files never change once written, so a checkpoint is hard links and
 //! nothing loads all records into memory.
 
-use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use prost::Message as _;
 use crate::error::StoreError;
 use crate::limits::SNAPSHOT_PART_BYTES;
 use crate::raft::SnapshotMeta;
+use crate::store::file::fs::{self, File};
 use crate::store::file::{self, failed};
 use crate::store::schema::FORMAT;
 use crate::wire;
@@ -124,7 +124,7 @@ impl SnapshotDir {
     }
 
     /// Puts the files into another folder.
-    #[cfg(feature = "rocksdb")]
+    #[cfg(any(feature = "rocksdb", test))]
     pub(crate) fn copy_into(&self, dir: &Path) -> Result<(), StoreError> {
         for SnapshotFile { name, .. } in &self.manifest().files {
             let (from, to) = (self.path().join(name), dir.join(name));

@@ -1,5 +1,6 @@
 //! Tests of the disk that look behind the doors of the crate.
 
+pub(crate) mod crash_points;
 mod damage;
 mod engine_scripts;
 mod formats;
