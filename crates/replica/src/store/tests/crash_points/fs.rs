@@ -52,7 +52,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    fn new(disk: Arc<Disk>, id: Id) -> File {
+    fn opened(disk: Arc<Disk>, id: Id) -> File {
         File::Simulated(Self { disk, id, at: AtomicUsize::new(0) })
     }
 
@@ -73,14 +73,14 @@ impl File {
         let path = path.as_ref();
         let Some(place) = place(path) else { return std::fs::File::open(path).map(Self::Real) };
         let id = place.disk.call(&Call::Open(&place.path))?;
-        Ok(Handle::new(place.disk, id))
+        Ok(Handle::opened(place.disk, id))
     }
 
     pub(crate) fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let Some(place) = place(path) else { return std::fs::File::create(path).map(Self::Real) };
         let id = place.disk.call(&Call::Create(&place.path))?;
-        Ok(Handle::new(place.disk, id))
+        Ok(Handle::opened(place.disk, id))
     }
 
     pub(crate) fn sync_all(&self) -> io::Result<()> {
