@@ -1,7 +1,7 @@
 //! What every decoder of firstclaim must hold for any bytes: it does not panic, takes memory in
 //! proportion to what it is given, and reads back what was written as it was.
 //!
-//! A [`Target`] is a plain function, which has two callers. The tests of this crate give it the
+//! A `Target` is a plain function, which has two callers. The tests of this crate give it the
 //! inputs that are kept in `corpus`, with the compiler and the flags of everything else. libFuzzer
 //! gives it inputs that nobody has thought of (`make fuzz`).
 
