@@ -3,7 +3,7 @@
 //!
 //! A `Target` is a plain function, which has two callers. The tests of this crate give it the
 //! inputs that are kept in `corpus`, with the compiler and the flags of everything else. libFuzzer
-//! gives it inputs that nobody has thought of (`make fuzz`).
+//! gives it inputs that nobody has thought of (`make test-long`).
 
 #[cfg(feature = "fuzzing")]
 #[expect(dead_code, reason = "the command line's own; here only what policy files need of it")]
