@@ -69,6 +69,18 @@ async fn moods(cluster: &mut Cluster, disks: &Disks, seed: u64) -> Outcome<()> {
     Ok(())
 }
 
+/// What came of a changed file.
+enum Came {
+    /// The node did not start, and said why.
+    Refused(String),
+    /// It started, and said so when it read what was changed.
+    Found(String),
+    /// Its state is the same as that of the others.
+    ToNothing,
+}
+
+const NOTHING: &str = "nothing came of it";
+
 /// How a file is changed.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
@@ -102,7 +114,7 @@ async fn change_files(cluster: &mut Cluster, seed: u64) -> Outcome<()> {
     copy(&data, &kept)?;
     let mut files = Vec::new();
     walk(&kept, &mut files)?;
-    let (mut refused, mut harmless) = (0, 0);
+    let (mut noticed, mut harmless) = (0, 0);
     for file in files {
         let name = file.strip_prefix(&kept)?;
         for damage in [Damage::Flip, Damage::Cut] {
@@ -115,24 +127,28 @@ async fn change_files(cluster: &mut Cluster, seed: u64) -> Outcome<()> {
             let changed = fs::read(&file)?;
             let came = start(cluster, at).await;
             let came = came.map_err(|fault| format!("{} {change}: {fault}", name.display()))?;
-            if came.is_none() {
-                harmless += 1;
-                // It has gone on from there, so this is how the folder is from now on.
+            let (served, came) = match came {
+                Came::Refused(said) => (false, said),
+                Came::Found(said) => (true, said),
+                Came::ToNothing => (true, NOTHING.to_owned()),
+            };
+            if served {
+                // It may have acknowledged more, and a folder is never set back: this is how it is from now
+                // on, but for the change.
                 if fs::read(&file).is_ok_and(|found| found == changed) {
                     fs::write(&file, whole)?;
                 }
                 fs::remove_dir_all(&kept)?;
                 copy(&data, &kept)?;
-            } else {
-                refused += 1;
             }
-            let came = came.unwrap_or_else(|| "nothing came of it".to_owned());
+            noticed += usize::from(came != NOTHING);
+            harmless += usize::from(came == NOTHING);
             say(&format!("changed_files: {} {change}: {came}", name.display()));
         }
     }
-    say(&format!("changed_files: {refused} changes were refused, {harmless} came to nothing"));
-    if refused < 5 {
-        return Err(format!("only {refused} changes were refused").into());
+    say(&format!("changed_files: {noticed} changes were noticed, {harmless} came to nothing"));
+    if noticed < 5 {
+        return Err(format!("only {noticed} changes were noticed").into());
     }
     Ok(())
 }
@@ -207,9 +223,8 @@ fn change(file: &Path, damage: Damage, chance: &mut StdRng) -> Outcome<Option<St
     Ok(Some(change))
 }
 
-/// Starts a node on a folder that was changed. Returns what it says if it refuses; if it serves, its state
-/// is the same as that of the others.
-async fn start(cluster: &mut Cluster, at: usize) -> Outcome<Option<String>> {
+/// Starts a node on a folder that was changed, and stops it again.
+async fn start(cluster: &mut Cluster, at: usize) -> Outcome<Came> {
     cluster.start_node(at)?;
     let begun = Instant::now();
     loop {
@@ -222,7 +237,7 @@ async fn start(cluster: &mut Cluster, at: usize) -> Outcome<Option<String>> {
             if status.success() || output.contains("panicked") || !told.contains("node-") {
                 return Err(format!("it ended with {status} and no clear word:\n{output}").into());
             }
-            return Ok(Some(told));
+            return Ok(Came::Refused(told));
         }
         if cluster.node(at).status().await.is_ok_and(|status| status.ready) {
             let same = readback::same_state(cluster).await;
@@ -231,9 +246,9 @@ async fn start(cluster: &mut Cluster, at: usize) -> Outcome<Option<String>> {
             let output = cluster.node(at).output();
             let told = output.lines().find(|line| line.contains("is damaged"));
             return match (same, told) {
-                (Err(_), Some(told)) => Ok(Some(told.to_owned())),
+                (Err(_), Some(told)) => Ok(Came::Found(told.to_owned())),
                 (Err(fault), None) => Err(fault),
-                (Ok(_), _) => stopped.map(|()| None),
+                (Ok(_), _) => stopped.map(|()| Came::ToNothing),
             };
         }
         if begun.elapsed() > STARTS_WITHIN {
