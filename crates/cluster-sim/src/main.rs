@@ -238,7 +238,7 @@ fn plant_all(names: &[String], from: u64, seeds: u64) -> bool {
                 example = format!("seed {}: {says}", report.seed);
             }
         }
-        if took.len() < STARTS as usize {
+        if (took.len() as u64) < STARTS {
             println!("{:<36} NOT FOUND in {seeds} seeds from a start", bug.name());
             missed.push(bug.name());
             continue;
