@@ -41,8 +41,8 @@ fn huge_lengths() {
 
 fn kept(target: &Target) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
-    let files = fs::read_dir(folder).unwrap();
-    files.map(|file| fs::read(file.unwrap().path()).unwrap()).collect()
+    let files = fs::read_dir(folder).expect("the kept inputs");
+    files.map(|file| fs::read(file.expect("list inputs").path()).expect("read an input")).collect()
 }
 
 /// Empty parts, in every field of every message that a first byte chooses.
@@ -62,8 +62,8 @@ fn smallest_messages() {
 
 /// Payloads of commands of a byte each, ticks among them, in every format.
 fn smallest_commands() {
-    let payload = targets().into_iter().find(|target| target.name == "payload").unwrap();
-    let length = u32::try_from(BYTES).unwrap().to_le_bytes();
+    let payload = targets().into_iter().find(|it| it.name == "payload").expect("a target");
+    let length = u32::try_from(BYTES).expect("four bytes").to_le_bytes();
     for format in [1, 2] {
         for command in 0..=20 {
             let head = [&[format, 9, 252], &length[..]].concat();

@@ -26,7 +26,7 @@ fn kept_inputs_hold() {
         assert!(!files.is_empty(), "{} has no inputs", target.name);
         let mut accepted = 0;
         for file in files {
-            let bytes = fs::read(&file).unwrap();
+            let bytes = fs::read(&file).expect("read an input");
             let name = file.file_name().unwrap().to_string_lossy().into_owned();
             let path = file.display();
             assert!(bytes.len() <= INPUT_BYTES_MAX, "{path} is too long to be kept");
@@ -53,7 +53,8 @@ fn corpus() -> PathBuf {
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).map(|all| all.map(|it| it.unwrap().path()).collect());
+    let entries =
+        fs::read_dir(folder).map(|all| all.map(|it| it.expect("list inputs").path()).collect());
     let mut files: Vec<PathBuf> = entries.unwrap_or_default();
     files.sort();
     files
@@ -66,9 +67,9 @@ fn make_up(kept: &Path) {
     }
     for (target, name, bytes) in seeds() {
         let path = kept.join(target).join(format!("ok-{name}"));
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::create_dir_all(kept.join(target)).expect("create a folder");
         if !path.exists() && bytes.len() <= INPUT_BYTES_MAX {
-            fs::write(path, bytes).unwrap();
+            fs::write(path, bytes).expect("write an input");
         }
     }
 }
@@ -118,10 +119,10 @@ fn request_seeds() -> Vec<Seed> {
     for command in fuzzing::commands(&fixture("v2/payload_commands")) {
         let Some((call, message)) = requests::message_of(command.clone()) else { continue };
         let payload = fuzzing::log(&command, message.len());
-        let place = requests::names().position(|name| name == call).unwrap();
-        let bytes = with(u8::try_from(place).unwrap(), &message);
+        let place = requests::names().position(|name| name == call).expect("a call");
+        let bytes = with(u8::try_from(place).expect("few calls"), &message);
         let count = seen.entry(call).or_default();
-        let target = targets().into_iter().find(|target| target.name == "request").unwrap();
+        let target = targets().into_iter().find(|it| it.name == "request").expect("a target");
         if *count < 2 && target.run(&bytes) {
             *count += 1;
             let name = format!("{}-{count}", call.replace(' ', "-"));
@@ -141,10 +142,10 @@ fn peer_seeds() -> Vec<Seed> {
     let append = peer::AppendRequest {
         vote,
         prev_log_id: at,
-        entries: entries.map(|name| peer::Entry::decode(&*body(name)).unwrap()).into(),
+        entries: entries.map(|name| peer::Entry::decode(&*body(name)).expect("an entry")).into(),
         leader_commit: at,
     };
-    let members = peer::StoredMembership::decode(&*body("v1/stored_membership")).unwrap();
+    let members = peer::StoredMembership::decode(&*body("v1/stored_membership")).expect("members");
     let file = |name: &str| peer::SnapshotFile { name: name.to_owned(), bytes: 9, crc32c: 7 };
     let manifest = peer::SnapshotManifest {
         format: 2,
@@ -155,7 +156,7 @@ fn peer_seeds() -> Vec<Seed> {
     };
     let header = peer::SnapshotHeader { vote, manifest: Some(manifest.clone()) };
     let part = peer::SnapshotPart { part: Some(peer::snapshot_part::Part::Header(header)) };
-    let result = peer::append_response::Result::Conflict(at.unwrap());
+    let result = peer::append_response::Result::Conflict(peer::LogId::default());
     let appended = peer::AppendResponse { result: Some(result) };
     let ask = peer::VoteRequest { vote, last_log_id: at, leadership_transfer: true };
     let voted = peer::VoteResponse { vote, granted: true, last_log_id: at };
@@ -224,8 +225,8 @@ fn row_seeds(name: &str, kinds: &BTreeMap<u8, u8>) -> Vec<Seed> {
 }
 
 fn take(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let (length, rest) = bytes.split_first_chunk().unwrap();
-    rest.split_at(usize::try_from(u64::from_be_bytes(*length)).unwrap())
+    let (length, rest) = bytes.split_first_chunk().expect("a length");
+    rest.split_at(usize::try_from(u64::from_be_bytes(*length)).expect("a row"))
 }
 
 const SEAL_HEADER_BYTES: usize = 5;
@@ -237,8 +238,9 @@ fn with(kind: u8, body: &[u8]) -> Vec<u8> {
 /// Frozen bytes of the replica.
 fn fixture(name: &str) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replica/tests/formats");
-    let text = fs::read_to_string(root.join(name).with_extension("hex")).unwrap();
+    let text = fs::read_to_string(root.join(name).with_extension("hex")).expect("a fixture");
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    digits.chunks(2).map(byte).collect()
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+    let byte = |pair: &[u8]| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?);
+    digits.chunks(2).map(|pair| byte(pair).expect("two digits")).collect()
 }
