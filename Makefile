@@ -40,7 +40,7 @@ build: rocksdb ## build the workspace; the binary is debug/firstclaim in the tar
 demo: build ## three regions, 200 payouts, a killed leader: watch it on real calls
 	@$(BIN) demo
 
-test: setup check slim build docs tests cluster corpus once ## everything that must hold; writes nothing outside the target folder
+test: setup check slim build docs tests cluster once ## everything that must hold; writes nothing outside the target folder
 
 check: setup
 	@echo "== format and lints"
