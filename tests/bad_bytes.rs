@@ -24,6 +24,8 @@ const CONNECTIONS: u64 = 40;
 const SLOW: u64 = 60;
 /// Calls with a body that is no message.
 const CALLS: u64 = 400;
+/// Bytes of a body of empty parts: the most that a node takes.
+const EMPTY_PARTS: usize = 5 << 20;
 /// The longest body, well over what a node takes.
 const TOO_LONG: usize = 16 << 20;
 /// What a node may take more than before, in kB: allocators keep some of what they had.
@@ -103,11 +105,42 @@ async fn story(cluster: &mut Cluster, seed: u64) -> Outcome<()> {
     say(&format!(
         "bad_bytes: {number} connections and calls, {served} good calls meanwhile, {before} kB before, {after} kB after"
     ));
+    empty_parts(cluster, at).await?;
     if cluster.node(at).output().contains("panicked") {
         return Err("the node has panicked".into());
     }
     if after > before + GROWTH_MAX {
         return Err(format!("the node takes {after} kB, and took {before} kB before").into());
+    }
+    Ok(())
+}
+
+/// Sends bodies of nothing but empty parts, each of which would be a structure in memory, and looks at the
+/// most that the node has held meanwhile.
+async fn empty_parts(cluster: &mut Cluster, at: usize) -> Outcome<()> {
+    let id = cluster.node_mut(at).process().ok_or("the node does not run")?.id();
+    let ports = cluster.node(at).ports;
+    let before = resident(cluster, at)?;
+    // Lets the kernel note the most anew.
+    std::fs::write(format!("/proc/{id}/clear_refs"), "5")?;
+    for (port, method, field) in [
+        (ports.grpc, "firstclaim.v1.ClaimService/ClaimBatch", 2),
+        (ports.grpc, "firstclaim.v1.ClaimService/CompleteBatch", 2),
+        (ports.grpc, "firstclaim.v1.ClaimService/Claim", 12),
+        (ports.peer, "firstclaim.peer.v1.PeerService/Heartbeat", 3),
+    ] {
+        let body = [field << 3 | 2, 0].repeat(EMPTY_PARTS / 2 - 8);
+        let call = raw::call(channel(port)?, method, body);
+        let answer = timeout(CALL_WITHIN, call).await.map_err(|_elapsed| "no answer")?;
+        let Err(refused) = answer else { return Err(format!("{method} took it").into()) };
+        if !refused.message().contains("bytes of memory") {
+            return Err(format!("{method} refused it for something else: {refused}").into());
+        }
+    }
+    let most = memory(id, "VmHWM:")?;
+    say(&format!("bad_bytes: empty parts, {before} kB before, {most} kB at the most"));
+    if most > before + GROWTH_MAX {
+        return Err(format!("empty parts took the node from {before} kB to {most} kB").into());
     }
     Ok(())
 }
@@ -130,10 +163,14 @@ async fn serves(cluster: &Cluster, key: &str) -> Outcome<()> {
 
 /// Memory that a node's process holds, in kB.
 fn resident(cluster: &mut Cluster, at: usize) -> Outcome<u64> {
-    let id = cluster.node_mut(at).process().ok_or("the node does not run")?.id();
+    memory(cluster.node_mut(at).process().ok_or("the node does not run")?.id(), "VmRSS:")
+}
+
+/// What the kernel says of a process's memory, in kB.
+fn memory(id: u32, which: &str) -> Outcome<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().nth(1)).ok_or("no VmRSS")?;
+    let line = status.lines().find(|line| line.starts_with(which));
+    let number = line.and_then(|line| line.split_whitespace().nth(1)).ok_or(which)?;
     Ok(number.parse()?)
 }
 

@@ -1,5 +1,8 @@
 //! Generates the wire types from `proto/`, without a `protoc` on the machine.
 
+#[path = "build/shapes.rs"]
+mod shapes;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -32,7 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut all = protox::Compiler::new([&root])?;
     all.include_imports(true).include_source_info(true).open_files(PUBLIC)?.open_file(PEER)?;
+    fs::write(out.join("shapes.rs"), shapes::source(&all.file_descriptor_set())?)?;
     tonic_prost_build::configure()
+        .codec_path("crate::codec::WeighingCodec")
         .btree_map(".")
         .bytes(".firstclaim.peer.v1")
         .out_dir(out)

@@ -27,9 +27,10 @@ impl Habits {
     }
 }
 
-/// What a power cut leaves of a disk: all that was synced, and of the rest as much as chance lets.
-pub fn after_power_cut(disk: &MemoryDisk, chance: &Chance, reached: &Reached) -> MemoryDisk {
-    disk.after_power_cut_keeping(|unsynced| {
+/// What the end of a process leaves of a disk: all of the log, and of the state what was synced and as much
+/// of the rest as chance lets. If its power goes as well, the log is left like the state.
+pub fn after_end(disk: &MemoryDisk, dark: bool, chance: &Chance, reached: &Reached) -> MemoryDisk {
+    let keep = |unsynced| {
         let unsynced = u64::try_from(unsynced).unwrap_or(u64::MAX);
         let kept = match chance.below(4) {
             0 => unsynced,
@@ -40,7 +41,8 @@ pub fn after_power_cut(disk: &MemoryDisk, chance: &Chance, reached: &Reached) ->
             reached.mark(if kept > 0 { Mark::UnsyncedKept } else { Mark::UnsyncedLost });
         }
         usize::try_from(kept).unwrap_or(usize::MAX)
-    })
+    };
+    if dark { disk.after_power_cut_keeping(keep) } else { disk.after_kill_keeping(keep) }
 }
 
 /// Lets a disk fail, or be full, after a few more writes.

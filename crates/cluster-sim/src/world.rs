@@ -405,9 +405,9 @@ impl Cluster {
         }
         process.kill();
         self.shared.network.gone(node, dark);
-        if dark && let Some(machine) = self.nodes().get_mut(&node) {
-            machine.disk =
-                disk::after_power_cut(&machine.disk, &self.shared.chance, &self.shared.reached);
+        if let Some(machine) = self.nodes().get_mut(&node) {
+            let Shared { chance, reached, .. } = &*self.shared;
+            machine.disk = disk::after_end(&machine.disk, dark, chance, reached);
         }
         // Its tasks go one by one, and the last of them lets go of the folder.
         for _ in 0..64 {

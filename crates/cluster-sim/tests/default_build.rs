@@ -15,7 +15,7 @@ fn nothing_is_planted() {
 /// Features add up over a workspace: one crate that turns these on would turn them on in what serves.
 #[test]
 fn nobody_turns_the_seams_on_by_default() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates");
+    let crates = Path::new("..");
     let mut seen = 0;
     for entry in fs::read_dir(crates).expect("the crates") {
         let manifest = entry.expect("a crate").path().join("Cargo.toml");

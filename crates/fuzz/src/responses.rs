@@ -6,7 +6,7 @@ use firstclaim_proto::convert::{
     Faults, batch, claim, dispatch, holder, operator, reserve, resolve, settle,
 };
 use firstclaim_proto::v1;
-use prost::Message;
+use firstclaim_proto::weigh::Shaped;
 
 use crate::requests::accepted;
 use crate::wire::decoded;
@@ -39,7 +39,7 @@ pub fn response(bytes: &[u8]) -> bool {
     }
 }
 
-fn read<M: Message + Default + PartialEq + Debug, T>(
+fn read<M: Shaped + PartialEq + Debug, T>(
     body: &[u8],
     read: impl Fn(M) -> Result<T, Faults>,
 ) -> bool {

@@ -2,16 +2,16 @@
 
 use std::fmt::Debug;
 
-use prost::Message;
+use firstclaim_proto::weigh::{self, Shaped};
 
 /// A message that reads back the same.
-pub(crate) fn decoded<M: Message + Default + PartialEq + Debug>(bytes: &[u8]) -> Option<M> {
-    let read = M::decode(bytes).ok()?;
+pub(crate) fn decoded<M: Shaped + PartialEq + Debug>(bytes: &[u8]) -> Option<M> {
+    let read = weigh::decode::<M>(bytes).ok()?;
     assert_eq!(sent(&read), read);
     Some(read)
 }
 
 /// What comes out at the other end of the wire.
-pub(crate) fn sent<M: Message + Default>(message: &M) -> M {
+pub(crate) fn sent<M: Shaped>(message: &M) -> M {
     M::decode(&*message.encode_to_vec()).expect("what was written can be read")
 }

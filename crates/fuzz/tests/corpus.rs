@@ -49,7 +49,7 @@ fn kept_inputs_hold() {
 const INPUT_BYTES_MAX: usize = 8 * 1024;
 
 fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
+    PathBuf::from("corpus")
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -237,7 +237,7 @@ fn with(kind: u8, body: &[u8]) -> Vec<u8> {
 
 /// Frozen bytes of the replica.
 fn fixture(name: &str) -> Vec<u8> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../replica/tests/formats");
+    let root = Path::new("../replica/tests/formats");
     let text = fs::read_to_string(root.join(name).with_extension("hex")).expect("a fixture");
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());

@@ -10,6 +10,12 @@
     reason = "generated; the .proto files carry the documentation"
 )]
 
+use firstclaim_core::limits;
+
+use crate::weigh::{Part, Shape, Shaped};
+
+include!(concat!(env!("OUT_DIR"), "/shapes.rs"));
+
 /// The public services and messages.
 pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/firstclaim.v1.rs"));

@@ -1,8 +1,10 @@
 //! The wire of firstclaim: generated types and their conversion to and from the domain.
 
+pub mod codec;
 pub mod convert;
 pub mod error;
 mod generated;
+pub mod weigh;
 
 pub use generated::{peer, v1};
 

@@ -12,7 +12,7 @@ use firstclaim_core::{
     Command, History, Namespace, Record, Slot, Tenant, Timestamp, Usage, limits,
 };
 use firstclaim_proto::peer::v1 as proto;
-use prost::Message;
+use firstclaim_proto::weigh::{self, Shaped};
 
 use crate::peer;
 use crate::store::codec::{self, Decoded, Stored};
@@ -123,8 +123,8 @@ fn holds<T: Stored + Debug + PartialEq>(value: &T) {
 }
 
 /// A message of the peers or of the disk, that reads back the same.
-fn decoded<M: Message + Default + PartialEq + Debug>(bytes: &[u8]) -> Option<M> {
-    let read = M::decode(bytes).ok()?;
+fn decoded<M: Shaped + PartialEq + Debug>(bytes: &[u8]) -> Option<M> {
+    let read: M = weigh::decode(bytes).ok()?;
     let again = M::decode(&*read.encode_to_vec()).expect("what was written can be read");
     assert_eq!(again, read);
     Some(read)
@@ -138,7 +138,7 @@ fn there_and_back<M, T, E>(
     to: impl Fn(&T) -> M,
 ) -> bool
 where
-    M: Message + Default + PartialEq + Debug + Clone,
+    M: Shaped + PartialEq + Debug + Clone,
     E: std::fmt::Display,
 {
     let Some(message) = decoded::<M>(bytes) else { return false };

@@ -26,7 +26,7 @@ const LAST_EPOCH: Epoch = Epoch(13);
 
 /// Writes the files of the frozen folder.
 fn unpack(to: &Path) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/formats/v1/folder.hex");
+    let path = "tests/formats/v1/folder.hex";
     for file in std::fs::read_to_string(path).unwrap().split("= ").skip(1) {
         let (name, content) = file.split_once('\n').unwrap();
         let digits: String = content.split_whitespace().collect();

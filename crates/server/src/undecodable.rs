@@ -5,7 +5,8 @@
 //! is. Everything that carries details already is left as it is.
 
 use firstclaim_core::Invalid;
-use firstclaim_core::limits::CLIENT_MESSAGE_BYTES_MAX;
+use firstclaim_core::limits::{BATCH_ITEMS_MAX, CLIENT_MESSAGE_BYTES_MAX};
+use firstclaim_proto::weigh;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
@@ -34,6 +35,10 @@ fn fault(code: Code, message: &str) -> Option<Invalid> {
     if code == Code::OutOfRange && message.starts_with(TOO_LARGE_PREFIX) {
         let fix = format!("send at most {CLIENT_MESSAGE_BYTES_MAX} bytes");
         return Some(Invalid::new("request", "is too large a message", fix));
+    }
+    if code == Code::OutOfRange && message.starts_with(weigh::TOO_HEAVY_PREFIX) {
+        let fix = format!("send fewer parts; a batch holds at most {BATCH_ITEMS_MAX} items");
+        return Some(Invalid::new("request", message.to_owned(), fix));
     }
     if code != Code::Internal {
         return None;
@@ -80,6 +85,18 @@ mod tests {
         let error = v1::ClaimRequest::decode(&nested[..]).expect_err("not UTF-8");
         let fault = super::fault(Code::Internal, &error.to_string()).expect("explained");
         assert_eq!(fault.field, "fingerprints.scheme");
+    }
+
+    #[test]
+    fn a_message_of_too_many_parts_is_told_so() {
+        let items = [0x12_u8, 0].repeat(1_000_000);
+        let refused = weigh::decode::<v1::ClaimBatchRequest>(&*items).expect_err("too heavy");
+        let fault = fault(Code::OutOfRange, &refused.to_string()).expect("explained");
+        assert_eq!(
+            fault.to_string(),
+            "request: would take more than 16777216 bytes of memory; send fewer parts; a batch holds at \
+             most 500 items"
+        );
     }
 
     #[test]

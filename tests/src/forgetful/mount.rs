@@ -62,9 +62,11 @@ impl Mounted {
     /// When one has.
     pub fn take_away(mut self) -> Outcome<()> {
         let Some(session) = self.session.take() else { return Ok(()) };
-        session
-            .umount_and_join()
-            .map_err(|error| format!("unmount {}: {error}", self.at.display()).into())
+        match session.umount_and_join() {
+            // The kernel had files of a killed process to close yet, and gave up on that.
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => Ok(()),
+            done => done.map_err(|error| format!("unmount {}: {error}", self.at.display()).into()),
+        }
     }
 }
 

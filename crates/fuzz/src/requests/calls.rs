@@ -14,6 +14,7 @@ use firstclaim_proto::convert::{
     Faults, batch, dispatch, holder, operator, policy, reads, reserve, resolve, settle, tenant,
 };
 use firstclaim_proto::v1;
+use firstclaim_proto::weigh::Shaped;
 use firstclaim_replica::fuzzing::log;
 use prost::Message;
 
@@ -94,7 +95,7 @@ fn one<M, T>(
     command: fn(T) -> Command,
 ) -> bool
 where
-    M: Message + Default + PartialEq + Debug,
+    M: Shaped + PartialEq + Debug,
     T: Clone + PartialEq + Debug,
 {
     call(bytes, read, write, |read| vec![command(read.clone())])
@@ -107,7 +108,7 @@ fn call<M, T>(
     commands: impl Fn(&T) -> Vec<Command>,
 ) -> bool
 where
-    M: Message + Default + PartialEq + Debug,
+    M: Shaped + PartialEq + Debug,
     T: Clone + PartialEq + Debug,
 {
     let Some(message) = decoded::<M>(bytes) else { return false };

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use firstclaim_core::RecordRef;
 use firstclaim_proto::convert::{Faults, reads, record, tenant};
 use firstclaim_proto::v1;
-use prost::Message;
+use firstclaim_proto::weigh::Shaped;
 
 use super::calls::{Call, accepted};
 use crate::wire::decoded;
@@ -36,7 +36,7 @@ pub(super) const CALLS: &[Call] = &[
     ("list namespaces", |bytes| read(bytes, tenant::read_list_namespaces, |_| ())),
 ];
 
-fn read<M: Message + Default + PartialEq + Debug, T>(
+fn read<M: Shaped + PartialEq + Debug, T>(
     bytes: &[u8],
     read: impl Fn(M) -> Result<T, Faults>,
     holds: impl Fn(&T),

@@ -154,14 +154,24 @@ impl MemoryDisk {
     #[must_use]
     pub fn after_power_cut_keeping(&self, mut keep: impl FnMut(usize) -> usize) -> Self {
         let log = Arc::new(self.log.cut(&mut keep));
+        Self { log, state: self.state_cut(&mut keep) }
+    }
+
+    /// What a killed process leaves behind, where `keep` says for the state how many of so many
+    /// unsynced batches made it to the disk: it has no WAL. The log has one.
+    #[must_use]
+    pub fn after_kill_keeping(&self, mut keep: impl FnMut(usize) -> usize) -> Self {
+        Self { log: Arc::clone(&self.log), state: self.state_cut(&mut keep) }
+    }
+
+    fn state_cut(&self, keep: &mut dyn FnMut(usize) -> usize) -> Arc<Mutex<MemoryState>> {
         let state = self.state();
-        let survivor = MemoryState {
-            current: Arc::new(state.current.cut(&mut keep)),
+        Arc::new(Mutex::new(MemoryState {
+            current: Arc::new(state.current.cut(keep)),
             number: state.number,
             installed: state.installed,
             staged: None,
-        };
-        Self { log, state: Arc::new(Mutex::new(survivor)) }
+        }))
     }
 
     /// Lets so many writes of the log, or of the state, go well, and refuses all after them.

@@ -24,6 +24,7 @@ use bytes::Bytes;
 use firstclaim_core::limits::ENTRY_COMMANDS_MAX;
 use firstclaim_core::tenant::Cluster;
 use firstclaim_core::{Command, History, Namespace, Record, Slot, Tenant, Timestamp, Usage};
+use firstclaim_proto::weigh::{self, Shaped};
 use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -244,12 +245,12 @@ pub(crate) fn encode_message<M: prost::Message>(message: &M) -> Vec<u8> {
 }
 
 /// Checks the seal of a message and decodes it.
-pub(crate) fn decode_message<M: prost::Message + Default>(bytes: &[u8]) -> Result<M, Fault> {
+pub(crate) fn decode_message<M: Shaped>(bytes: &[u8]) -> Result<M, Fault> {
     let (format, body) = unseal(bytes)?;
     if format != MESSAGE_FORMAT {
         return Err(unknown(format, MESSAGE_FORMAT));
     }
-    M::decode(body).map_err(|error| Fault::Damaged(error.to_string()))
+    weigh::decode(body).map_err(|error| Fault::Damaged(error.to_string()))
 }
 
 /// Seals a body as it is, so that a fuzzer gets past the checksum.

@@ -15,8 +15,8 @@ pub(crate) type Row = (Vec<u8>, Vec<u8>);
 /// How far a batch must have come when a write returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// It survives a crash of the process, but perhaps no loss of power.
-    Process,
+    /// It is seen by every reader. A crash may take it, with all that was written after it.
+    Unsynced,
     /// It, and all that was written before it, survives a loss of power.
     Synced,
 }

@@ -19,6 +19,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use firstclaim_core::planted::{self, Planted};
+use firstclaim_proto::weigh::Shaped;
 use futures::Stream;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
 use tokio::sync::{oneshot, watch};
@@ -244,10 +245,7 @@ impl Debug for LogStore {
     }
 }
 
-fn read_meta<M: prost::Message + Default>(
-    engine: &dyn Engine,
-    key: &[u8],
-) -> Result<Option<M>, StoreError> {
+fn read_meta<M: Shaped>(engine: &dyn Engine, key: &[u8]) -> Result<Option<M>, StoreError> {
     let Some(bytes) = engine.get(Table::Meta, key)? else {
         return Ok(None);
     };

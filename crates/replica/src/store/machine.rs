@@ -324,11 +324,11 @@ impl StateMachine {
         if planted::is(Planted::AppliedApart) {
             let mut position = Batch::default();
             self.put_position(&mut position, membership.clone());
-            engine.write(position, Durability::Process)?;
+            engine.write(position, Durability::Unsynced)?;
         }
         self.put_position(&mut batch, membership);
         let changed = changed_records(&batch);
-        engine.write(batch, Durability::Process)?;
+        engine.write(batch, Durability::Unsynced)?;
         if election.is_some() {
             *self.machine.election.lock().unwrap_or_else(PoisonError::into_inner) = election;
         }

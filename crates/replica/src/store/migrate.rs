@@ -182,7 +182,7 @@ fn rewrite_records(state: &dyn Engine, records_per_batch: usize) -> Result<u64, 
             put(&mut batch, path, Table::Usage, key, &Usage { records })?;
         }
         batch.put(Table::System, system::MIGRATED.to_vec(), come.clone());
-        state.write(batch, Durability::Process)?;
+        state.write(batch, Durability::Unsynced)?;
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use firstclaim_proto::peer::v1::{SnapshotFile, SnapshotManifest};
+use firstclaim_proto::weigh;
 use prost::Message as _;
 
 use crate::error::StoreError;
@@ -201,7 +202,9 @@ pub(crate) fn partial_dir(parent: &Path, name: &str) -> Result<PathBuf, StoreErr
 /// The manifest of a folder that is a complete snapshot.
 fn complete_manifest(path: &Path) -> Result<Option<SnapshotManifest>, StoreError> {
     let manifest = match file::read(&path.join(MANIFEST_FILE))? {
-        Some(bytes) if path.extension().is_none() => SnapshotManifest::decode(&*bytes).ok(),
+        Some(bytes) if path.extension().is_none() => {
+            weigh::decode::<SnapshotManifest>(&*bytes).ok()
+        }
         Some(_) | None => None,
     };
     let Some(manifest) = manifest.filter(|manifest| manifest.format == FORMAT) else {

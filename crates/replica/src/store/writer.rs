@@ -88,7 +88,7 @@ fn size(op: &Op) -> usize {
 fn write_group(shared: &Shared, group: Vec<Op>) -> Vec<Waiter> {
     let mut batch = Batch::default();
     let mut waiters = Vec::with_capacity(group.len());
-    let mut durability = Durability::Process;
+    let mut durability = Durability::Unsynced;
     for op in group {
         match op {
             Op::Append { entries, number, callback } => {
@@ -109,7 +109,11 @@ fn write_group(shared: &Shared, group: Vec<Op>) -> Vec<Waiter> {
                 }
                 waiters.push(Waiter::Other(done));
             }
-            Op::Truncate { from } => batch.delete_range(Table::Log, log_key(from), log_end()),
+            // Were it lost and entries after it kept, an end of another leader would follow them.
+            Op::Truncate { from } => {
+                batch.delete_range(Table::Log, log_key(from), log_end());
+                durability = Durability::Synced;
+            }
             Op::Purge { upto } => {
                 let value = codec::encode_message(&wire::log_id_to(&upto));
                 batch.put(Table::Meta, meta::PURGED.to_vec(), value);

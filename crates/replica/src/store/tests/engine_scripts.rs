@@ -86,7 +86,7 @@ impl goldenscript::Runner for Runner {
                 self.batch.delete_range(table, from.clone().into(), to.clone().into());
             }
             Line::Write => {
-                self.engine.write(std::mem::take(&mut self.batch), Durability::Process)?;
+                self.engine.write(std::mem::take(&mut self.batch), Durability::Unsynced)?;
             }
             Line::Get(key) => {
                 let value = self.engine.get(table, key.as_bytes())?;

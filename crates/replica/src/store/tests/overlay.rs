@@ -51,7 +51,7 @@ fn indexes_and_counts_are_what_the_records_say() {
                 apply(&mut state, index, entry);
                 index += 1;
             }
-            engine.write(state.into_batch().unwrap(), Durability::Process).unwrap();
+            engine.write(state.into_batch().unwrap(), Durability::Unsynced).unwrap();
             check_derived(&engine, &format!("seed {seed}, entry {index}"));
             for table in Table::STATE {
                 if !engine.scan(*table, &[], &after_prefix(&[]), 1).unwrap().is_empty() {

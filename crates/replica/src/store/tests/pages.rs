@@ -169,6 +169,6 @@ fn pages_are_the_same_before_and_after_the_write() {
     let mut state = State::new(&engine, Path::new("state"));
     let namespace = fill(&mut state);
     check(&mut state, namespace);
-    engine.write(state.into_batch().unwrap(), Durability::Process).unwrap();
+    engine.write(state.into_batch().unwrap(), Durability::Unsynced).unwrap();
     check(&mut State::new(&engine, Path::new("state")), namespace);
 }

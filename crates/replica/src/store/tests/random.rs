@@ -340,7 +340,7 @@ pub(super) fn run(
             outcomes.push(apply(&mut state, index, entry));
             index += 1;
         }
-        engine.write(state.into_batch().unwrap(), Durability::Process).unwrap();
+        engine.write(state.into_batch().unwrap(), Durability::Unsynced).unwrap();
     }
     (outcomes, hash_rows(engine).unwrap())
 }
@@ -365,7 +365,7 @@ pub(super) fn entries(seed: u64) -> Vec<Batch> {
         let entry = (now, commands);
         let mut state = State::new(&engine, Path::new("state"));
         let outcomes = apply(&mut state, index as u64, &entry);
-        engine.write(state.into_batch().unwrap(), Durability::Process).unwrap();
+        engine.write(state.into_batch().unwrap(), Durability::Unsynced).unwrap();
         for (command, outcome) in entry.1.iter().zip(outcomes) {
             if let (Command::Claim(claim), Ok(Answer::Acquired(grant))) = (command, outcome.result)
             {

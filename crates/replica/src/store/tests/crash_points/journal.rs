@@ -206,7 +206,7 @@ impl Engine for Journal {
         }
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let written = file.write_all(&encode(&batch)).and_then(|()| match durability {
-            Durability::Process => Ok(()),
+            Durability::Unsynced => Ok(()),
             Durability::Synced => file.sync_all(),
         });
         written.map_err(failed("write a batch", &self.dir))?;

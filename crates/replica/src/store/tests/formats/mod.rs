@@ -32,7 +32,7 @@ fn unhex(text: &str) -> Vec<u8> {
 
 /// Where a fixture is: `v1/rows`.
 fn path(name: &str) -> PathBuf {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests/formats", name].iter().collect();
+    let path: PathBuf = ["tests/formats", name].iter().collect();
     path.with_extension("hex")
 }
 

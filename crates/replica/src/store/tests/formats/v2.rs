@@ -127,7 +127,7 @@ fn former_slots() {
     let grave: Slot<Namespace> = Slot::Deleted(graves[2]);
     batch.put(Table::Namespaces, b"grave".to_vec(), codec::encode_value(&grave).unwrap());
     let written = Memory::new("written");
-    written.write(batch, Durability::Process).unwrap();
+    written.write(batch, Durability::Unsynced).unwrap();
     let written = rows_of(&frozen("v2/slots", &dump(&written)));
     reads_back::<Slot<Tenant>>(&written, Table::Tenants);
     reads_back::<Slot<Namespace>>(&written, Table::Namespaces);
