@@ -40,7 +40,7 @@ build: rocksdb ## build the workspace; the binary is debug/firstclaim in the tar
 demo: build ## three regions, 200 payouts, a killed leader: watch it on real calls
 	@$(BIN) demo
 
-test: setup check slim build docs tests cluster once ## everything that must hold; writes nothing outside the target folder
+test: setup check slim build docs tests cluster corpus once ## everything that must hold; writes nothing outside the target folder
 
 check: setup
 	@echo "== format and lints"
@@ -101,6 +101,7 @@ cluster: setup
 # The decoders with doors for a fuzzer, without RocksDB, in a target folder of their own.
 corpus: setup
 	@echo "== kept inputs of every decoder"
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/fuzz" $(CARGO) clippy --locked -p firstclaim-fuzz --features fuzzing --lib --tests -- -D warnings
 	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/fuzz" $(CARGO) test --locked -p firstclaim-fuzz --features fuzzing
 
 FUZZ_SECONDS ?= 30

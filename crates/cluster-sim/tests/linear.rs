@@ -266,6 +266,30 @@ fn only_a_holder_can_be_told_that_its_word_is_contradicted() {
     assert!(!told(&[complete(3, 5, Told::Completed(5)), complete(5, 5, Told::Contradicted)]));
 }
 
+/// Ring 2, seed 1087 of the starts of planted bugs: a false alarm once.
+#[test]
+fn a_superseded_word_may_complete_the_record_of_a_grant_that_nobody_was_told() {
+    let at = |at: u64, told: bool, call: Call| Timed {
+        invoked: at,
+        returned: told.then_some(at + 1),
+        call,
+    };
+    let claim = |attempt| Asked::Claim { attempt, request: 1 };
+    let complete = Asked::Complete { epoch: 3, attempt: 1, result: 7 };
+    let view = View { phase: Phase::Completed, epoch: 6, request: 1, result: Some(7) };
+    let mut calls = vec![
+        at(0, true, Call { asked: claim(1), told: Told::First(3) }),
+        at(2, false, Call { asked: complete, told: Told::Unknown }),
+        at(4, false, Call { asked: claim(2), told: Told::Unknown }),
+        at(6, true, Call { asked: claim(3), told: Told::Replay(7) }),
+        at(8, true, Call { asked: Asked::Get, told: Told::Record(Some(view)) }),
+    ];
+    assert!(is_linear(&calls));
+    // Without another grant the epoch could not have changed.
+    calls.remove(2);
+    assert!(!is_linear(&calls));
+}
+
 #[test]
 fn a_search_without_budget_has_found_nothing() {
     let calls = history(3, 20);

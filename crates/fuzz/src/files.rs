@@ -9,10 +9,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use firstclaim_proto::convert::policy;
 use tempfile::NamedTempFile;
 
+use crate::server_config::{Config, ConfigError, Sources};
 use crate::wire::sent;
 
-#[path = "../../server/src/config/mod.rs"]
-pub mod server_config;
 #[path = "../../cli/src/policy_file"]
 mod policy_files {
     pub(super) mod document;
@@ -20,15 +19,13 @@ mod policy_files {
 }
 
 use policy_files::{document, fault};
-use server_config::{Config, ConfigError, Sources};
 
 /// The configuration is read by its path.
 static FILE: LazyLock<Mutex<NamedTempFile>> =
     LazyLock::new(|| Mutex::new(NamedTempFile::new().expect("create a file")));
 
 /// A configuration file, and after a NUL byte the variables that override it, a line each.
-#[must_use]
-pub fn config(bytes: &[u8]) -> bool {
+pub(crate) fn config(bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let (text, variables) = bytes.split_at(end);
     let variables = String::from_utf8_lossy(variables.strip_prefix(b"\0").unwrap_or_default());
@@ -60,8 +57,7 @@ pub fn config(bytes: &[u8]) -> bool {
 }
 
 /// A policy file: each document has a policy that a server can read, or refuse with reasons.
-#[must_use]
-pub fn policy_file(bytes: &[u8]) -> bool {
+pub(crate) fn policy_file(bytes: &[u8]) -> bool {
     let Ok(source) = std::str::from_utf8(bytes) else { return false };
     match document::read(source) {
         Ok(documents) => {

@@ -10,9 +10,9 @@
 #[path = "../../cli/src/duration.rs"]
 mod duration;
 #[cfg(feature = "fuzzing")]
-pub mod files;
+mod files;
 #[cfg(feature = "fuzzing")]
-pub mod memory;
+mod memory;
 /// What policy files need of the command line's module of this name.
 #[cfg(feature = "fuzzing")]
 mod output {
@@ -22,11 +22,15 @@ mod output {
 #[cfg(feature = "fuzzing")]
 pub mod requests;
 #[cfg(feature = "fuzzing")]
-pub mod responses;
+mod responses;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+#[path = "../../server/src/config/mod.rs"]
+pub mod server_config;
 #[cfg(feature = "fuzzing")]
 mod targets;
 #[cfg(feature = "fuzzing")]
-pub mod text;
+mod text;
 #[cfg(feature = "fuzzing")]
 mod wire;
 

@@ -8,7 +8,7 @@ static COUNTED: PeakAlloc = PeakAlloc;
 /// Runs `f`, and says by how many bytes more than before were in use at once.
 ///
 /// It counts the whole process: nothing else may run.
-pub fn peak_of<T>(f: impl FnOnce() -> T) -> (T, usize) {
+pub(crate) fn peak_of<T>(f: impl FnOnce() -> T) -> (T, usize) {
     COUNTED.reset_peak_usage();
     let before = COUNTED.current_usage();
     let result = f();

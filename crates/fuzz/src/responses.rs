@@ -12,8 +12,7 @@ use crate::requests::accepted;
 use crate::wire::decoded;
 
 /// A byte that chooses the call, the bytes of its answer.
-#[must_use]
-pub fn response(bytes: &[u8]) -> bool {
+pub(crate) fn response(bytes: &[u8]) -> bool {
     let Some((call, body)) = bytes.split_first() else { return false };
     match call {
         0 => read(body, claim::read_response),

@@ -69,7 +69,7 @@ impl Target {
 /// All targets.
 #[must_use]
 pub fn targets() -> Vec<Target> {
-    const OURS: [(&str, fn(&[u8]) -> bool); 6] = [
+    const OURS: [fuzzing::Door; 6] = [
         ("request", requests::request),
         ("response", responses::response),
         ("text", text::text),

@@ -16,8 +16,7 @@ use serde::de::IgnoredAny;
 use crate::duration;
 
 /// A byte that chooses the kind of the text, the text.
-#[must_use]
-pub fn text(bytes: &[u8]) -> bool {
+pub(crate) fn text(bytes: &[u8]) -> bool {
     let Some((kind, text)) = bytes.split_first() else { return false };
     let Ok(text) = std::str::from_utf8(text) else { return false };
     match kind {
@@ -104,8 +103,7 @@ fn pointers(text: &str) -> bool {
 
 /// A JSON request has one fingerprint, however much space is around it, and what we read is JSON to
 /// others too.
-#[must_use]
-pub fn json(bytes: &[u8]) -> bool {
+pub(crate) fn json(bytes: &[u8]) -> bool {
     let read = fingerprint::json(bytes);
     let whole = Selector::whole("fuzz", 1).expect("a selector");
     assert_eq!(whole.fingerprint(bytes).is_ok(), read.is_ok());

@@ -15,7 +15,7 @@ const HUGE: [&[u8]; 4] = [
 ];
 
 /// Bytes of an input of smallest parts: far more than may be decoded.
-const BYTES: usize = 2 << 20;
+const BYTES: usize = 512 << 10;
 /// Bytes of an input of smallest commands: enough to tell what each of them takes.
 const COMMAND_BYTES: usize = 64 * 1024;
 

@@ -2,7 +2,7 @@
 //!
 //! An input whose name begins with `ok-` must be accepted: a target that has come to refuse all that
 //! it is given would hold everything. Such inputs are made from the frozen bytes of
-//! `crates/replica/tests/formats`; `UPDATE_GOLDENFILES=1` writes those that are missing.
+//! `crates/replica/tests/formats`; `UPDATE_GOLDENFILES=1 make corpus` writes those that are missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

@@ -21,9 +21,11 @@ pub(super) fn check(evidence: &Evidence) -> Vec<String> {
     }
     let terms: BTreeMap<u64, u64> =
         evidence.log.iter().map(|entry| (entry.index, entry.term)).collect();
+    // In microseconds since the start; before it while a clock is behind.
     let decided = |call: &Call| match &call.told {
         Told::Decided { index, outcome } => {
-            Some((*terms.get(index)?, outcome.store_time.0.saturating_sub(START) * 1_000))
+            let since = outcome.store_time.0.cast_signed() - START.cast_signed();
+            Some((*terms.get(index)?, since * 1_000))
         }
         Told::Unknown | Told::NotProposed | Told::Local(_) | Told::Read { .. } => None,
     };
@@ -39,7 +41,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<String> {
     for call in begun {
         while let Some(done) = before.next_if(|done| done.returned < call.invoked) {
             let Some((term, time)) = decided(done) else { continue };
-            let by = time.cast_signed() - done.returned_at.cast_signed();
+            let by = time - done.returned_at.cast_signed();
             let known = ahead.entry(term).or_insert((by, done));
             if by > known.0 {
                 *known = (by, done);
@@ -49,17 +51,17 @@ pub(super) fn check(evidence: &Evidence) -> Vec<String> {
         if let Some((by, earlier)) = ahead.get(&term) {
             let since = call.invoked_at - earlier.returned_at;
             let slack = ROUNDING + since / 1_000_000 * SLACK;
-            if time.cast_signed() + slack.cast_signed() < call.invoked_at.cast_signed() + by {
+            if time + slack.cast_signed() < call.invoked_at.cast_signed() + by {
                 faults.push(format!(
                     "time (V8): in term {term} store time stood still: call {} began {since} us \
                      after call {} had ended, and store time came {} us too short",
                     call.id,
                     earlier.id,
-                    call.invoked_at.cast_signed() + by - time.cast_signed()
+                    call.invoked_at.cast_signed() + by - time
                 ));
             }
         }
-        let most = call.returned_at + evidence.swarm.offset_max * 1_000 + 50_000;
+        let most = (call.returned_at + evidence.swarm.offset_max * 1_000 + 50_000).cast_signed();
         if time > most {
             faults.push(format!(
                 "time (V7): call {} was decided at a store time {} us ahead of all clocks",

@@ -519,7 +519,9 @@ fn unknown(state: &State, asked: &Asked) -> Vec<State> {
         Asked::Renew { .. } | Asked::Get => Vec::new(),
         Asked::Complete { epoch, attempt, result } => {
             let mut after = complete(state, (*epoch, *attempt), *result, &Told::Completed(*epoch));
-            if open && (state.epoch > *epoch || state.phase == Phase::Retryable) {
+            // A grant of an epoch that nobody was told is above all that were.
+            let superseded = !state.known || state.epoch > *epoch;
+            if open && (superseded || state.phase == Phase::Retryable) {
                 after.push(state.clone().completed(*result, None));
                 after.extend(conflicts(std::slice::from_ref(state)));
             }

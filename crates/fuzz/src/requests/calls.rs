@@ -73,7 +73,6 @@ pub(super) const CALLS: &[Call] = &[
             namespace: delete.namespace.into(),
             etag: delete.expected.map(|etag| etag.to_string()).unwrap_or_default(),
             force: delete.force,
-            ..Default::default()
         };
         one(bytes, tenant::read_delete_namespace, write, Command::DeleteNamespace)
     }),

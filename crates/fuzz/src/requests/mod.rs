@@ -12,8 +12,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// A byte that chooses the call, the bytes of its message.
-#[must_use]
-pub fn request(bytes: &[u8]) -> bool {
+pub(crate) fn request(bytes: &[u8]) -> bool {
     let Some((call, message)) = bytes.split_first() else { return false };
     let mut calls = calls::CALLS.iter().chain(reading::CALLS);
     calls.nth(usize::from(*call)).is_some_and(|(_, read)| read(message))
