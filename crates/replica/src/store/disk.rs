@@ -10,6 +10,7 @@ use crate::error::{OpenError, StoreError};
 use crate::store::engine::{Batch, Durability, Engine, Read, Row};
 use crate::store::file::{self, failed};
 use crate::store::generation::Generation;
+use crate::store::log_end::LogEnd;
 use crate::store::memory::Memory;
 use crate::store::migrate::migrate;
 #[cfg(feature = "rocksdb")]
@@ -20,6 +21,8 @@ use crate::store::snapshot::SnapshotDir;
 const IDENTITY_FILE: &str = "IDENTITY";
 const LOCK_FILE: &str = "LOCK";
 const LOG_DIR: &str = "raftlog";
+#[cfg(feature = "rocksdb")]
+const LOG_END_FILE: &str = "raftlog.end";
 const STATE_DIR: &str = "state";
 #[cfg(any(feature = "rocksdb", test))]
 const CURRENT_FILE: &str = "CURRENT";
@@ -105,6 +108,8 @@ impl MemoryDisk {
 pub(crate) struct LogDisk {
     // The order of the fields matters: the folder is free after the database has closed.
     pub(crate) engine: Box<dyn Engine>,
+    /// None without RocksDB.
+    pub(crate) end: Option<LogEnd>,
     _lock: Option<Lock>,
 }
 
@@ -186,7 +191,15 @@ impl Disk {
             Storage::Memory(memory) => Box::new(Arc::clone(&memory.log)),
         };
         check_format(&*engine, Table::Meta, meta::FORMAT)?;
-        Ok(LogDisk { engine, _lock: self.lock() })
+        let end = match &self.storage {
+            #[cfg(feature = "rocksdb")]
+            Storage::RocksDb => Some(LogEnd::open(&self.path(LOG_END_FILE))?),
+            // Its tests cut files on their own, and know what must be left.
+            #[cfg(test)]
+            Storage::Journal => None,
+            Storage::Memory(_) => None,
+        };
+        Ok(LogDisk { engine, end, _lock: self.lock() })
     }
 
     /// Opens the state's database. Also says which index the snapshot had that it began with.

@@ -30,6 +30,7 @@ use crate::raft::{Entry, IoFlushed, LogId, LogState, TypeConfig, Vote};
 use crate::store::codec::{self, Fault};
 use crate::store::disk::LogDisk;
 use crate::store::engine::Engine;
+use crate::store::log_end::LogEnd;
 use crate::store::schema::{Table, log_end, log_index, log_key, meta};
 use crate::store::tail::Tail;
 use crate::store::writer::{Op, Writer};
@@ -188,6 +189,13 @@ impl LogStore {
                 Some(entry.log_id).max(purged)
             }
         };
+        let (end, noted) = (next_index(last.as_ref()), disk.end.as_ref().map_or(0, LogEnd::noted));
+        if end < noted {
+            let reason = format!(
+                "the next entry is {end}, but the log once held those below {noted}: its end was cut off"
+            );
+            return Err(damaged("the log", reason));
+        }
         let from = log_key(next_index(purged.as_ref()));
         let first = engine.scan(Table::Log, &from, &log_end(), 1)?;
         let first = first.first().and_then(|(key, _)| log_index(key));

@@ -6,6 +6,7 @@ pub(crate) mod engine;
 pub(crate) mod file;
 mod generation;
 pub(crate) mod log;
+mod log_end;
 pub(crate) mod machine;
 pub(crate) mod memory;
 mod migrate;

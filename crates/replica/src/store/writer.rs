@@ -14,6 +14,7 @@ use crate::limits::GROUP_BYTES_MAX;
 use crate::raft::{Entry, IoFlushed, LogId, Vote};
 use crate::runtime::{self, Queue, Worker};
 use crate::store::codec;
+use crate::store::disk::LogDisk;
 use crate::store::engine::{Batch, Durability};
 use crate::store::log::{Shared, flushed};
 use crate::store::schema::{Table, log_end, log_key, meta};
@@ -89,6 +90,8 @@ fn write_group(shared: &Shared, group: Vec<Op>) -> Vec<Waiter> {
     let mut batch = Batch::default();
     let mut waiters = Vec::with_capacity(group.len());
     let mut durability = Durability::Unsynced;
+    // The index behind the last entry: where the group takes it back to, and where it ends.
+    let (mut cut, mut end) = (None, None);
     for op in group {
         match op {
             Op::Append { entries, number, callback } => {
@@ -96,6 +99,7 @@ fn write_group(shared: &Shared, group: Vec<Op>) -> Vec<Waiter> {
                     let value = codec::encode_message(&wire::entry_to(entry));
                     batch.put(Table::Log, log_key(entry.log_id.index), value);
                 }
+                end = entries.last().map(|entry| entry.log_id.index + 1).or(end);
                 if !planted::is(Planted::FlushBeforeSync) {
                     durability = Durability::Synced;
                 }
@@ -112,6 +116,7 @@ fn write_group(shared: &Shared, group: Vec<Op>) -> Vec<Waiter> {
             // Were it lost and entries after it kept, an end of another leader would follow them.
             Op::Truncate { from } => {
                 batch.delete_range(Table::Log, log_key(from), log_end());
+                (cut, end) = (Some(cut.map_or(from, |cut: u64| cut.min(from))), None);
                 durability = Durability::Synced;
             }
             Op::Purge { upto } => {
@@ -122,10 +127,28 @@ fn write_group(shared: &Shared, group: Vec<Op>) -> Vec<Waiter> {
             }
         }
     }
-    match shared.disk.engine.write(batch, durability) {
+    match write(&shared.disk, batch, durability, cut, end) {
         Ok(()) => waiters,
         Err(error) => fail(waiters, &error),
     }
+}
+
+/// Writes a batch, and notes where the log ends.
+fn write(
+    disk: &LogDisk,
+    batch: Batch,
+    durability: Durability,
+    cut: Option<u64>,
+    end: Option<u64>,
+) -> Result<(), StoreError> {
+    if let (Some(note), Some(cut)) = (&disk.end, cut) {
+        note.go_back_to(cut)?;
+    }
+    disk.engine.write(batch, durability)?;
+    if let (Some(note), Some(end)) = (&disk.end, end) {
+        note.come_to(end)?;
+    }
+    Ok(())
 }
 
 fn acknowledge(shared: &Shared, waiters: Vec<Waiter>) {
