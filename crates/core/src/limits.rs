@@ -138,9 +138,9 @@ pub const COMMAND_BYTES_MAX: usize = RESULT_BYTES_MAX + 64 * 1024;
 /// Bytes of one message of a client.
 pub const CLIENT_MESSAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
 /// Bytes of memory that the structures of one request may take, its texts aside: two bytes on the wire can be an
-/// item of many fields. The fullest batch takes about two thirds.
+/// item of many fields. A test holds the fullest batch to three quarters of it.
 pub const REQUEST_MEMORY_MAX: usize = 16 * 1024 * 1024;
-/// As before, for an answer. The fullest page of records takes about half.
+/// As before, for an answer: a test holds the fullest page of records to it.
 pub const ANSWER_MEMORY_MAX: usize = 48 * 1024 * 1024;
 /// Bytes of one message between replicas.
 pub const PEER_MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -56,12 +56,8 @@ pub(crate) fn source(files: &FileDescriptorSet) -> Outcome<String> {
 
 /// The generated type of a message that is not within another one, and is ours.
 fn rust_path(name: &str) -> Option<String> {
-    let (package, name) = name.strip_prefix(".firstclaim.")?.split_once(".v1.").map_or_else(
-        || Some(("", name.strip_prefix(".firstclaim.v1.")?)),
-        |(package, name)| Some((package, name)),
-    )?;
-    let package = if package.is_empty() { String::new() } else { format!("{package}::") };
-    (!name.contains('.')).then(|| format!("crate::{package}v1::{name}"))
+    let (package, message) = name.strip_prefix(".firstclaim.")?.split_once("v1.")?;
+    (!message.contains('.')).then(|| format!("crate::{}v1::{message}", package.replace('.', "::")))
 }
 
 impl<'a> Messages<'a> {
@@ -81,7 +77,7 @@ impl<'a> Messages<'a> {
         self.0.keys().position(|known| known == name).ok_or_else(|| format!("no {name}").into())
     }
 
-    /// What a message takes by itself, without its lists and texts.
+    /// What a message takes by itself, without what is in its lists and texts.
     fn size(&self, name: &str) -> Outcome<usize> {
         self.size_within(name, 0)
     }

@@ -122,8 +122,13 @@ fn holds<T: Stored + Debug + PartialEq>(value: &T) {
     assert_eq!(&again, value);
 }
 
-/// A message of the peers or of the disk, that reads back the same.
-fn decoded<M: Shaped + PartialEq + Debug>(bytes: &[u8]) -> Option<M> {
+/// A message that reads back the same.
+///
+/// # Panics
+///
+/// If it does not.
+#[must_use]
+pub fn decoded<M: Shaped + PartialEq + Debug>(bytes: &[u8]) -> Option<M> {
     let read: M = weigh::decode(bytes).ok()?;
     let again = M::decode(&*read.encode_to_vec()).expect("what was written can be read");
     assert_eq!(again, read);

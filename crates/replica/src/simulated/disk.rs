@@ -166,12 +166,7 @@ impl MemoryDisk {
 
     fn state_cut(&self, keep: &mut dyn FnMut(usize) -> usize) -> Arc<Mutex<MemoryState>> {
         let state = self.state();
-        Arc::new(Mutex::new(MemoryState {
-            current: Arc::new(state.current.cut(keep)),
-            number: state.number,
-            installed: state.installed,
-            staged: None,
-        }))
+        state.with_rows_left(state.current.cut(keep))
     }
 
     /// Lets so many writes of the log, or of the state, go well, and refuses all after them.

@@ -77,6 +77,18 @@ pub(super) struct MemoryState {
     pub(super) staged: Option<Arc<Memory>>,
 }
 
+impl MemoryState {
+    /// What a crash leaves, with these rows.
+    pub(super) fn with_rows_left(&self, rows: Memory) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self {
+            current: Arc::new(rows),
+            number: self.number,
+            installed: self.installed,
+            staged: None,
+        }))
+    }
+}
+
 impl Default for MemoryDisk {
     fn default() -> Self {
         let current = Arc::new(Memory::new("memory/state"));
@@ -90,13 +102,8 @@ impl MemoryDisk {
     #[must_use]
     pub fn after_power_cut(&self) -> Self {
         let state = self.state();
-        let survivor = MemoryState {
-            current: Arc::new(state.current.durable()),
-            number: state.number,
-            installed: state.installed,
-            staged: None,
-        };
-        Self { log: Arc::new(self.log.durable()), state: Arc::new(Mutex::new(survivor)) }
+        let left = state.with_rows_left(state.current.durable());
+        Self { log: Arc::new(self.log.durable()), state: left }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, MemoryState> {
