@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use tonic::transport::{Channel, Endpoint};
 
+use crate::hosts::{self, Hosts};
 use crate::links::Links;
 use crate::process::{Process, command, tail};
 use crate::{Fault, Outcome, binary, say};
@@ -34,6 +35,8 @@ const STATUS_WITHIN: Duration = Duration::from_secs(2);
 /// Where a node listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
+    /// The address of its host.
+    pub host: Ipv4Addr,
     /// For clients.
     pub grpc: u16,
     /// For probes and metrics.
@@ -54,6 +57,8 @@ pub struct Node {
     /// Its data folder.
     pub data: PathBuf,
     folder: PathBuf,
+    /// What its command begins with.
+    prefix: Vec<String>,
     process: Option<Process>,
     channel: Channel,
     starts: u32,
@@ -67,6 +72,8 @@ pub struct Cluster {
     folder: Option<TempDir>,
     binary: PathBuf,
     links: Option<Links>,
+    /// They outlive the processes on them.
+    _hosts: Option<Hosts>,
 }
 
 impl Cluster {
@@ -76,8 +83,7 @@ impl Cluster {
     ///
     /// When there is no binary of this tree, or no folder can be made.
     pub fn prepare(name: &str) -> Outcome<Self> {
-        let ports: Vec<Ports> = REGIONS.iter().map(|_| free_ports()).collect::<Outcome<_>>()?;
-        Self::with(name, &ports, None)
+        Self::with(name, &local_ports()?, None, None)
     }
 
     /// The same with links between the nodes that can be slowed down and cut.
@@ -86,12 +92,31 @@ impl Cluster {
     ///
     /// As [`Cluster::prepare`], or when a link cannot be made.
     pub fn prepare_linked(name: &str) -> Outcome<Self> {
-        let ports: Vec<Ports> = REGIONS.iter().map(|_| free_ports()).collect::<Outcome<_>>()?;
+        let ports = local_ports()?;
         let peers = (1..).zip(&ports).map(|(id, ports)| (id, ports.peer)).collect();
-        Self::with(name, &ports, Some(Links::start(&peers)?))
+        Self::with(name, &ports, Some(Links::relayed(&peers)?), None)
     }
 
-    fn with(name: &str, ports: &[Ports], links: Option<Links>) -> Outcome<Self> {
+    /// The same with each node on a host of its own, so that the links carry packets and lose them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::prepare`], or when this is not [`hosts::Ground::Own`].
+    pub fn prepare_on_hosts(name: &str) -> Outcome<Self> {
+        let ids = (1..).zip(REGIONS).map(|(id, _)| id);
+        let hosts = Hosts::new(ids.clone())?;
+        let ports: Vec<Ports> = ids
+            .map(|id| Ports { host: hosts::address(id), grpc: 4360, http: 4361, peer: 4362 })
+            .collect();
+        Self::with(name, &ports, Some(hosts.wire()?), Some(hosts))
+    }
+
+    fn with(
+        name: &str,
+        ports: &[Ports],
+        links: Option<Links>,
+        hosts: Option<Hosts>,
+    ) -> Outcome<Self> {
         let binary = binary::firstclaim()?;
         let folder = tempfile::Builder::new().prefix(&format!("firstclaim-{name}-")).tempdir()?;
         let mut nodes = Vec::new();
@@ -112,13 +137,14 @@ impl Cluster {
                 config,
                 data,
                 folder: folder.path().to_path_buf(),
+                prefix: hosts.as_ref().map(|hosts| hosts.prefix(id)).unwrap_or_default(),
                 process: None,
-                channel: channel(own.grpc)?,
+                channel: channel_to((own.host, own.grpc).into())?,
                 starts: 0,
                 environment: BTreeMap::new(),
             });
         }
-        Ok(Self { nodes, folder: Some(folder), binary, links })
+        Ok(Self { nodes, folder: Some(folder), binary, links, _hosts: hosts })
     }
 
     /// Starts three nodes and waits until they serve.
@@ -288,7 +314,7 @@ impl Node {
     /// Where clients reach it, as `host:port`.
     #[must_use]
     pub fn endpoint(&self) -> String {
-        format!("127.0.0.1:{}", self.ports.grpc)
+        format!("{}:{}", self.ports.host, self.ports.grpc)
     }
 
     /// A connection to this node and no other; it comes back after a restart.
@@ -318,8 +344,9 @@ impl Node {
     /// The command that starts it.
     #[must_use]
     pub fn command(&self, binary: &Path, arguments: &[&str]) -> std::process::Command {
-        let mut command = command(binary);
-        command.arg("server").arg("-c").arg(&self.config).args(arguments);
+        let mut words = self.prefix.iter().map(Path::new).chain([binary]);
+        let mut command = command(words.next().unwrap_or(binary));
+        command.args(words).arg("server").arg("-c").arg(&self.config).args(arguments);
         command
     }
 
@@ -434,7 +461,12 @@ impl Node {
 ///
 /// Never, as far as is known.
 pub fn channel(port: u16) -> Outcome<Channel> {
-    let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{port}"))?
+    channel_to((Ipv4Addr::LOCALHOST, port).into())
+}
+
+/// The same, to any address.
+fn channel_to(address: SocketAddr) -> Outcome<Channel> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))?
         .connect_timeout(Duration::from_secs(1))
         .tcp_nodelay(true);
     Ok(endpoint.connect_lazy())
@@ -445,33 +477,35 @@ pub fn channel(port: u16) -> Outcome<Channel> {
 pub fn configuration(id: u64, data: &Path, ports: &[Ports]) -> String {
     let mut text = format!("[cluster]\nid = \"{CLUSTER_ID}\"\nexpected_rtt = \"60ms\"\n");
     for ((member, ports), region) in (1_u64..).zip(ports).zip(REGIONS) {
-        let Ports { grpc, peer, .. } = ports;
+        let Ports { host, grpc, peer, .. } = ports;
         text += &format!(
             "\n[[cluster.members]]\nid = {member}\nregion = \"{region}\"\n\
-             peer = \"127.0.0.1:{peer}\"\nclient = \"http://127.0.0.1:{grpc}\"\n"
+             peer = \"{host}:{peer}\"\nclient = \"http://{host}:{grpc}\"\n"
         );
     }
     let own = usize::try_from(id).ok().and_then(|id| ports.get(id.wrapping_sub(1)));
-    if let Some(Ports { grpc, http, peer }) = own {
+    if let Some(Ports { host, grpc, http, peer }) = own {
+        // Nobody else is on a wire between hosts of a test.
+        let apart = !host.is_loopback();
         text += &format!(
-            "\n[node]\nid = {id}\ndata_dir = {data:?}\n\n[listen]\ngrpc = \"127.0.0.1:{grpc}\"\n\
-             http = \"127.0.0.1:{http}\"\npeer = \"127.0.0.1:{peer}\"\n\n\
+            "\n[node]\nid = {id}\ndata_dir = {data:?}\n\n[listen]\ngrpc = \"{host}:{grpc}\"\n\
+             http = \"{host}:{http}\"\npeer = \"{host}:{peer}\"\ninsecure_no_auth = {apart}\n\n\
              [log]\nformat = \"text\"\nlevel = \"info\"\n"
         );
     }
     text
 }
 
-/// Three ports that nobody listens on.
+/// Three ports on loopback for each node, that nobody listens on.
 ///
 /// They lie below the range from which the system takes the near ends of connections, so that a port
 /// stays free while its node is down.
-///
-/// # Errors
-///
-/// When there are none.
-pub fn free_ports() -> Outcome<Ports> {
-    Ok(Ports { grpc: free_port()?, http: free_port()?, peer: free_port()? })
+fn local_ports() -> Outcome<Vec<Ports>> {
+    let three = |_| {
+        let host = Ipv4Addr::LOCALHOST;
+        Ok(Ports { host, grpc: free_port()?, http: free_port()?, peer: free_port()? })
+    };
+    REGIONS.iter().map(three).collect()
 }
 
 /// A port that nobody listens on.

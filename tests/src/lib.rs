@@ -2,7 +2,8 @@
 //!
 //! * [`binary`] finds the binary and refuses one that was built from another tree.
 //! * [`process`] runs it as a child that never outlives the test; [`cluster`] runs three of them.
-//!   [`links`] slow down and cut what they say to each other; [`disks`] are [`forgetful`] when their power
+//!   [`links`] slow down, cut and lose what they say to each other, between [`hosts`] of the test's own if
+//!   the machine lets it; [`disks`] are [`forgetful`] when their power
 //!   is cut, and full, failing or lying when told to.
 //! * [`race`] lets workers at all nodes race for keys and writes down every call in a [`history`];
 //!   [`check`] says what is wrong with one. [`readback`] asks the nodes themselves, and [`verdict`]
@@ -19,6 +20,7 @@ pub mod disks;
 pub mod document;
 pub mod forgetful;
 pub mod history;
+pub mod hosts;
 pub mod links;
 pub mod process;
 pub mod race;

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use firstclaim_core::limits;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -20,6 +21,8 @@ use crate::outcome::Completion;
 use crate::renew::{self, Renewal};
 use crate::request::{ClaimRequest, HolderRef};
 use crate::{Reason, time, v1};
+
+const LEASE_MAX: Duration = Duration::from_millis(limits::LEASE_POLICY_MAX.0);
 
 /// The right to act on an intent.
 ///
@@ -85,7 +88,8 @@ impl Term {
     ) -> Result<Self, Error> {
         let store_time = store_time.ok_or_else(|| Error::malformed("the store time"))?;
         let expire = expire.ok_or_else(|| Error::malformed("the end of the lease"))?;
-        let lease = time::between(&store_time, &expire);
+        // No lease is longer, and an answer that is wrong must not name a time that cannot be.
+        let lease = time::between(&store_time, &expire).min(LEASE_MAX);
         let safe = time::between(&store_time, &safe.unwrap_or(expire)).min(lease);
         Ok(Self { sent, store_time, lease, safe })
     }
@@ -437,4 +441,18 @@ fn permits(
         None => Err(Error::malformed("the answer to an effect")),
     });
     Ok(permits.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_wrong_about_the_lease_names_a_time_that_can_be() {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let sent = Instant::now();
+        let term = Term::new(sent, at(0), at(i64::MAX), at(i64::MAX)).unwrap();
+        assert_eq!((term.lease, term.safe), (LEASE_MAX, LEASE_MAX));
+        assert_eq!(Term::new(sent, at(0), at(60), None).unwrap().lease, Duration::from_secs(60));
+    }
 }

@@ -151,8 +151,9 @@ impl Error {
         }))
     }
 
-    /// Reads what a node, or the way to it, answered.
-    pub(crate) fn from_status(status: &Status) -> Self {
+    /// Reads what a node, or the way to it, answered to a call of the services in [`crate::v1`].
+    #[must_use]
+    pub fn from_status(status: &Status) -> Self {
         let details = status.get_error_details();
         let Some(info) = details.error_info() else { return Self::without_details(status) };
         let applied = info.metadata.get(APPLIED).and_then(|text| Applied::parse(text));

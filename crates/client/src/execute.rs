@@ -141,16 +141,18 @@ pub(crate) async fn claim_patiently(
     request: ClaimRequest,
     execution: Execution,
 ) -> Result<ClaimOutcome, ExecuteError> {
-    let until = Instant::now() + execution.wait;
+    let start = Instant::now();
+    // Who waits for ever may say so: no point in time is that far away.
+    let left = || execution.wait.saturating_sub(start.elapsed());
     loop {
         // The store itself wakes those that wait; it does so for a bounded time only.
-        let left = until.saturating_duration_since(Instant::now()).min(WAIT_MAX);
-        let request = ClaimRequest { wait: request.wait.max(left), ..request.clone() };
+        let left_of_call = left().min(WAIT_MAX);
+        let request = ClaimRequest { wait: request.wait.max(left_of_call), ..request.clone() };
         let outcome = client.claim(request).await.map_err(ExecuteError::Claim)?;
         let ClaimOutcome::Pending(pending) = &outcome else { return Ok(outcome) };
         let asked = pending.retry_after.as_ref().and_then(time::from_wire).unwrap_or(PAUSE_MIN);
         let pause = asked.clamp(PAUSE_MIN, PAUSE_MAX).mul_f64(rand::random_range(1.0..=1.1));
-        let left = until.saturating_duration_since(Instant::now());
+        let left = left();
         if left.is_zero() {
             return Ok(outcome);
         }

@@ -1,12 +1,14 @@
-//! What a server answers, as the client reads it.
+//! What a server answers or refuses with, as the client reads it.
 
 use std::fmt::Debug;
 
+use firstclaim_client::Error;
 use firstclaim_proto::convert::{
     Faults, batch, claim, dispatch, holder, operator, reserve, resolve, settle,
 };
 use firstclaim_proto::v1;
 use firstclaim_proto::weigh::Shaped;
+use tonic::{Code, Status};
 
 use crate::requests::accepted;
 use crate::wire::decoded;
@@ -43,4 +45,16 @@ fn read<M: Shaped + PartialEq + Debug, T>(
     read: impl Fn(M) -> Result<T, Faults>,
 ) -> bool {
     decoded(body).and_then(|message| accepted(read(message))).is_some()
+}
+
+/// A byte that is the code of a refusal, the bytes of its details.
+pub(crate) fn status(bytes: &[u8]) -> bool {
+    let Some((code, details)) = bytes.split_first() else { return false };
+    let code = Code::from_i32(i32::from(*code));
+    let status = Status::with_details(code, "words", details.to_vec().into());
+    let error = Error::from_status(&status);
+    assert_eq!(error.code(), code);
+    assert!(!error.to_string().is_empty());
+    let _repeated = error.is_transient();
+    !error.metadata().is_empty()
 }

@@ -69,9 +69,10 @@ impl Target {
 /// All targets.
 #[must_use]
 pub fn targets() -> Vec<Target> {
-    const OURS: [fuzzing::Door; 6] = [
+    const OURS: [fuzzing::Door; 7] = [
         ("request", requests::request),
         ("response", responses::response),
+        ("status", responses::status),
         ("text", text::text),
         ("json", text::json),
         ("config", files::config),

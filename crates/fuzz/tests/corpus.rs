@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use firstclaim_client::prost_types;
 use firstclaim_fuzz::{requests, targets};
@@ -15,6 +16,8 @@ use firstclaim_proto::peer::v1 as peer;
 use firstclaim_proto::v1;
 use firstclaim_replica::fuzzing;
 use prost::Message as _;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
 
 #[test]
 fn kept_inputs_hold() {
@@ -99,6 +102,8 @@ fn seeds() -> Vec<Seed> {
     seeds.extend(request_seeds());
     seeds.extend(peer_seeds());
     seeds.extend(response_seeds());
+    seeds.push(("status", "stale".to_owned(), status_seed()));
+    seeds.push(("identity", "ours".to_owned(), b"format 2\nnode 1\ncluster example\n".to_vec()));
     for (rows, cluster, record, tenant, namespace) in [
         ("v1/rows", 6, 7, 8, 9),
         // Of the version before: their slots.
@@ -195,6 +200,17 @@ fn response_seeds() -> Vec<Seed> {
     [(1, "renew", renewed.encode_to_vec()), (8, "revoke", revoked.encode_to_vec())]
         .map(|(kind, name, body)| ("response", name.to_owned(), with(kind, &body)))
         .into()
+}
+
+/// A refusal with all that one may say.
+fn status_seed() -> Vec<u8> {
+    let metadata =
+        [("applied", "no"), ("tenant", "acme")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    let mut details = ErrorDetails::with_error_info("STALE_EPOCH", "firstclaim", metadata);
+    details.set_retry_info(Some(Duration::from_millis(1_500)));
+    details.add_bad_request_violation("epoch", "is over");
+    let status = Status::with_error_details(Code::FailedPrecondition, "words", details);
+    with(9, status.details())
 }
 
 /// Sealed values without their checksums, and keys, two of each kind.

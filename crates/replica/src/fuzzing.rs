@@ -16,6 +16,7 @@ use firstclaim_proto::weigh::{self, Shaped};
 
 use crate::peer;
 use crate::store::codec::{self, Decoded, Stored};
+use crate::store::identity::Identity;
 use crate::store::{schema, snapshot, v1};
 use crate::wire;
 
@@ -30,6 +31,7 @@ pub const DOORS: &[Door] = &[
     ("peer", peer_message),
     ("manifest", manifest),
     ("row_key", row_key),
+    ("identity", identity),
 ];
 
 /// The kinds of sealed values, in the order of the byte that chooses one. Seeds know the order.
@@ -259,5 +261,12 @@ fn row_key(bytes: &[u8]) -> bool {
     let Some(id) = schema::record_id(bytes) else { return false };
     assert_eq!(schema::record_key(&id), bytes);
     assert_eq!(schema::namespace_id(bytes), Some(id.namespace));
+    true
+}
+
+/// The file that says whose a folder is.
+fn identity(bytes: &[u8]) -> bool {
+    let Some(read) = Identity::read(bytes) else { return false };
+    assert_eq!(Identity::read(read.to_string().as_bytes()), Some(read));
     true
 }

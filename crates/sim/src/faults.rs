@@ -49,7 +49,7 @@ faults! {
     Revoked 600 "an operator revokes a claim"
     Purged 600 "an operator purges a result"
     SweepOff 400 "the sweeper is not there"
-    Deletion 500 "a namespace is deleted and made anew"
+    Deletion 500 "an operator sets out to delete a namespace"
 }
 
 /// How many there are.

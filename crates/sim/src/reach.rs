@@ -44,6 +44,7 @@ markers! {
     Reconciled "a reconciler without a claim settled"
     OperatorResolved "an operator resolved"
     OperatorOverrode "an operator overrode"
+    NamespaceDeleted "a namespace of honest workers was deleted"
     GraceHeld "a claim was live by grace alone"
     AtDeadline "a claim came in the millisecond of a deadline"
     Swept "the sweeper removed a record"

@@ -62,8 +62,10 @@ pub(crate) enum Event {
     Stall,
     /// The policy of a namespace changes.
     Policy,
-    /// A namespace is deleted.
+    /// A namespace is to be deleted.
     Delete,
+    /// Its deletion is asked for.
+    DeleteNow { tries: u8 },
     /// A deleted namespace is made anew.
     Create { namespace: u8 },
     /// An operator revokes a claim.
@@ -113,6 +115,8 @@ pub(crate) struct World {
     pub(crate) latency: u64,
     /// Milliseconds between two intents, about.
     pub(crate) pace: u64,
+    /// Whether the namespace that forgets is to be deleted, and gets no new intents.
+    pub(crate) closing: bool,
     /// Requests on their way, by uid.
     pub(crate) in_flight: BTreeMap<EffectUid, u32>,
     plan: Plan,
@@ -191,6 +195,7 @@ impl World {
             index: 0,
             latency,
             pace,
+            closing: false,
             in_flight: BTreeMap::new(),
             plan,
             leader: Leader { term: 1, offset: 0, elected: START, store_time: START },
@@ -239,7 +244,7 @@ impl World {
             | Event::Tick
             | Event::Hostile { .. }
             | Event::Policy
-            | Event::Delete
+            | Event::DeleteNow { .. }
             | Event::Create { .. }
             | Event::Operate { .. }
                 if self.now < self.stalled_until =>
@@ -262,7 +267,8 @@ impl World {
             Event::Elect => self.elect(),
             Event::Stall => self.stall(),
             Event::Policy => return self.change_policy(),
-            Event::Delete => return self.delete_honest(),
+            Event::Delete => self.delete_honest(),
+            Event::DeleteNow { tries } => return self.delete_now(tries),
             Event::Create { namespace } => return self.create_again(namespace),
             Event::Revoke { intent } => self.revoke(intent),
             Event::Purge { intent } => self.purge(intent),

@@ -10,6 +10,7 @@ use crate::error::{OpenError, StoreError};
 use crate::store::engine::{Batch, Durability, Engine, Read, Row};
 use crate::store::file::{self, failed};
 use crate::store::generation::Generation;
+use crate::store::identity::Identity;
 use crate::store::log_end::LogEnd;
 use crate::store::memory::Memory;
 use crate::store::migrate::migrate;
@@ -155,7 +156,8 @@ impl Disk {
             if found.is_some() {
                 disk.migrate()?;
             }
-            let identity = identity(cluster_id, node_id);
+            let (node, cluster) = (node_id.to_string(), cluster_id.to_owned());
+            let identity = Identity { format: FORMAT, node, cluster }.to_string();
             file::replace(&root.join(IDENTITY_FILE), identity.as_bytes())?;
         }
         Ok(disk)
@@ -364,11 +366,6 @@ impl Disk {
     }
 }
 
-/// What the folder of a node says of itself.
-fn identity(cluster_id: &str, node_id: u64) -> String {
-    format!("format {FORMAT}\nnode {node_id}\ncluster {cluster_id}\n")
-}
-
 /// Checks whose folder it is, and says of which format. None: it is empty.
 fn check_identity(root: &Path, cluster_id: &str, node_id: u64) -> Result<Option<u32>, OpenError> {
     let path = root.join(IDENTITY_FILE);
@@ -381,13 +378,7 @@ fn check_identity(root: &Path, cluster_id: &str, node_id: u64) -> Result<Option<
         }
         return Ok(None);
     };
-    let text = String::from_utf8_lossy(&content);
-    let field = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::to_owned)
-    };
-    let (Some(format), Some(node), Some(cluster)) =
-        (field("format").and_then(|text| text.parse().ok()), field("node"), field("cluster"))
-    else {
+    let Some(Identity { format, node, cluster }) = Identity::read(&content) else {
         let what = "it does not name a format, a node and a cluster".to_owned();
         return Err(StoreError::Corrupt { path, what }.into());
     };

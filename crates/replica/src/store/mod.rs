@@ -5,6 +5,7 @@ pub(crate) mod disk;
 pub(crate) mod engine;
 pub(crate) mod file;
 mod generation;
+pub(crate) mod identity;
 pub(crate) mod log;
 mod log_end;
 pub(crate) mod machine;

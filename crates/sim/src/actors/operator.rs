@@ -20,6 +20,8 @@ use crate::world::{Event, HONEST, World};
 
 /// How far store time can be off the time of the world, and a bit.
 const CLOCKS: u64 = 1_000;
+/// How often an operator asks for a deletion that is refused.
+const DELETE_TRIES: u8 = 10;
 
 impl World {
     /// The tenant of honest workers: one namespace that forgets, and one that does not.
@@ -52,7 +54,7 @@ impl World {
             on_lapse: Some(on_lapse),
             result_retention: Some(Millis(2_000)),
             identity_retention: Some(identity),
-            intent_time_skew: Some(Millis(2_000)),
+            intent_time_skew: Some(Millis(random.pick(&[2_000, 2_000, 8_000]))),
             max_attempts: Some(random.pick(&[0, 0, 0, 2, 4])),
             settle_horizon: Some(Millis(self.latency + CLOCKS + slack)),
             ..PolicyPatch::default()
@@ -77,22 +79,34 @@ impl World {
         Ok(())
     }
 
-    /// Only what forgets is ever deleted; it is refused while anything is live or open there.
-    pub(crate) fn delete_honest(&mut self) -> Result<(), Broken> {
+    /// An operator sets out to delete a namespace, and has producers take the other one.
+    pub(crate) fn delete_honest(&mut self) {
         let gap = 20_000 + self.random.below(60_000);
         self.later(gap, Event::Delete);
         if self.strikes(Fault::Deletion) {
-            let delete = Command::DeleteNamespace(DeleteNamespace {
-                tenant: names::tenant(HONEST),
-                namespace: names::namespace(0),
-                expected: None,
-                force: false,
-            });
-            let outcome = self.commit(&delete, self.now)?;
-            if matches!(outcome.result, Ok(Answer::Deleted(_))) {
-                let after = self.random.pick(&[0, 500, 5_000]);
-                self.later(after, Event::Create { namespace: 0 });
-            }
+            self.closing = true;
+            self.later(0, Event::DeleteNow { tries: DELETE_TRIES });
+        }
+    }
+
+    /// Only what forgets is ever deleted. While anything is live or open there it is refused, so the
+    /// operator asks again.
+    pub(crate) fn delete_now(&mut self, tries: u8) -> Result<(), Broken> {
+        let delete = Command::DeleteNamespace(DeleteNamespace {
+            tenant: names::tenant(HONEST),
+            namespace: names::namespace(0),
+            expected: None,
+            force: false,
+        });
+        let outcome = self.commit(&delete, self.now)?;
+        if matches!(outcome.result, Ok(Answer::Deleted(_))) {
+            self.hit(Marker::NamespaceDeleted);
+            let after = self.random.pick(&[0, 500, 5_000]);
+            self.later(after, Event::Create { namespace: 0 });
+        } else if tries > 1 {
+            self.later(4_000, Event::DeleteNow { tries: tries - 1 });
+        } else {
+            self.closing = false;
         }
         Ok(())
     }
@@ -100,6 +114,7 @@ impl World {
     pub(crate) fn create_again(&mut self, namespace: u8) -> Result<(), Broken> {
         let create = PutMode::Create { members_applied: self.index };
         let put = self.put_policy(namespace, create);
+        self.closing = false;
         self.commit(&put, self.now).map(|_| ())
     }
 

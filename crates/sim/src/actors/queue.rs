@@ -24,7 +24,7 @@ impl World {
         let gap = 500 + self.random.below(2 * self.pace);
         self.later(gap, Event::Publish);
         let at = self.intents.len();
-        let namespace = u8::from(self.random.chance(35));
+        let namespace = u8::from(self.random.chance(35) || self.closing);
         let digest = u8::try_from(at % 251).unwrap_or_default();
         self.intents.push(Intent {
             record: names::record(&names::tenant(HONEST), namespace, &format!("i{at}")),
