@@ -88,8 +88,8 @@ pub fn address(id: u64) -> Ipv4Addr {
 
 /// The host to which a packet goes.
 pub(crate) fn destination(packet: &[u8]) -> Option<u64> {
-    // The last part of an IPv4 header that has no options before it.
     packet.first().filter(|first| **first >> 4 == 4)?;
+    // The last field of an IPv4 header before its options.
     packet.get(16..20).filter(|to| to[..3] == [10, 77, 0]).map(|to| u64::from(to[3]))
 }
 
