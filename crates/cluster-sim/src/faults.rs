@@ -36,7 +36,7 @@ const FAMILIES: [(Family, u64); 10] = [
     (Family::Pause, 8),
     (Family::Cut, 14),
     (Family::Slow, 4),
-    (Family::Transfer, 9),
+    (Family::Transfer, 6),
     (Family::Purge, 8),
     (Family::Clock, 4),
     (Family::Disk, 3),

@@ -38,7 +38,7 @@ impl Cluster {
                     self.come_back(id);
                 }
             }
-            Family::Pause if chance.percent(25) => {
+            Family::Pause if chance.percent(15) => {
                 self.shared.reached.mark(Mark::MajorityPaused);
                 // Longer than a proposal waits for its outcome, now and then.
                 let pause = Duration::from_millis(chance.between(1_000, 14_000));
