@@ -245,14 +245,14 @@ impl Chaos {
             }
             LinkFault::Slow => {
                 let delay = Duration::from_millis(self.chance.random_range(5..250));
-                for (from, to) in links.all().filter(|(from, to)| *from == id || *to == id) {
+                for (from, to) in links.around(id) {
                     links.delay(from, to, delay);
                 }
                 format!("{id} by {} ms", delay.as_millis())
             }
             LinkFault::Lossy => {
                 let loss = self.chance.random_range(10..300);
-                for (from, to) in links.all().filter(|(from, to)| *from == id || *to == id) {
+                for (from, to) in links.around(id) {
                     links.lose(from, to, loss);
                 }
                 format!("{id}, {loss} of 1000 packets")

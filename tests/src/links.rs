@@ -133,6 +133,11 @@ impl Links {
         self.ways.keys().copied()
     }
 
+    /// Every direction from a node or to it.
+    pub fn around(&self, id: u64) -> impl Iterator<Item = (u64, u64)> {
+        self.all().filter(move |(from, to)| *from == id || *to == id)
+    }
+
     /// Lets everything pass at once.
     pub fn heal(&self) {
         for (from, to) in self.all() {
