@@ -308,6 +308,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.send(Op::Append { entries, number, callback })
     }
 
+    /// Comes back once the entries are gone from this disk. A snapshot of another leader may come in
+    /// next: were it on disk and the entries that it overrules still there when the power fails, the
+    /// log would end in an older term than the state, and openraft would not start on that.
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
         let from = next_index(last.as_ref());
         {
@@ -319,7 +322,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             state.first = state.first.filter(|first| *first < from);
             state.last = last.max(state.purged);
         }
-        self.send(Op::Truncate { from })
+        let (done, written) = oneshot::channel();
+        self.send(Op::Truncate { from, done })?;
+        written.await.map_err(io::Error::other)
     }
 
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {

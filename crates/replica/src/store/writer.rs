@@ -34,6 +34,7 @@ pub(crate) enum Op {
     /// Drops the entries from this index on.
     Truncate {
         from: u64,
+        done: oneshot::Sender<()>,
     },
     Purge {
         upto: LogId,
@@ -114,10 +115,11 @@ fn write_group(shared: &Shared, group: Vec<Op>) -> Vec<Waiter> {
                 waiters.push(Waiter::Other(done));
             }
             // Were it lost and entries after it kept, an end of another leader would follow them.
-            Op::Truncate { from } => {
+            Op::Truncate { from, done } => {
                 batch.delete_range(Table::Log, log_key(from), log_end());
                 (cut, end) = (Some(cut.map_or(from, |cut: u64| cut.min(from))), None);
                 durability = Durability::Synced;
+                waiters.push(Waiter::Other(done));
             }
             Op::Purge { upto } => {
                 let value = codec::encode_message(&wire::log_id_to(&upto));

@@ -110,6 +110,12 @@ fn check_state(node: &mut Node<'_>, log: &Log, before: Before) -> Verdict {
     let purged = log.purged.map(|id| id.index);
     ensure(purged <= applied, || {
         format!("the log is purged up to {purged:?}, and the state has come only to {applied:?}")
+    })?;
+    // What a snapshot has left behind in the log, openraft takes away only below its end.
+    let applied = applied.map(|index| world.log_id_at(index));
+    let last = log.last();
+    ensure(last >= applied || last.map(|id| id.index) < applied.map(|id| id.index), || {
+        format!("the log ends with {last:?}, and the state is that of {applied:?}")
     })
 }
 

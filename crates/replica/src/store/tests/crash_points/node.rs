@@ -11,8 +11,8 @@ use openraft::type_config::TypeConfigExt as _;
 use super::super::{CLUSTER, Open};
 use super::disk::Disk;
 use super::ledger::{Change, Ledger};
-use super::world::World;
-use crate::raft::{Entry, IoFlushed, LogId, TypeConfig, Vote};
+use super::world::{THIRD_TERM, World};
+use crate::raft::{Entry, IoFlushed, TypeConfig, Vote};
 use crate::store::disk::{Disk as Folder, INCOMING_DIR, Storage};
 use crate::store::snapshot::{Receiver, SnapshotDir, meta_of};
 use crate::store::{LogStore, machine};
@@ -52,8 +52,19 @@ pub(super) struct Node<'a> {
     pub(super) went_on: bool,
 }
 
+/// Is over once a change is acknowledged.
+type Told = Pin<Box<dyn Future<Output = Result<(), String>>>>;
+
 /// Waits for the acknowledgement of a change.
-type Waiting = (usize, Pin<Box<dyn Future<Output = Result<(), String>>>>);
+type Waiting = (usize, Told);
+
+/// Has a change sent, which it is when it is first looked at.
+fn begin(mut sending: Told) -> Told {
+    match sending.as_mut().now_or_never() {
+        Some(result) => Box::pin(std::future::ready(result)),
+        None => sending,
+    }
+}
 
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
@@ -80,13 +91,13 @@ impl<'a> Node<'a> {
                 }
                 Ok(())
             }
-            Step::Vote(_) | Step::Append(..) | Step::Stray(..) => {
+            Step::Vote(_) | Step::Append(..) | Step::Stray(..) | Step::Truncate(_) => {
                 let (number, waiting) = self.send(step).await?;
                 waiting.await?;
                 self.ledger.acknowledge(number, self.disk.calls());
                 Ok(())
             }
-            Step::Truncate(_) | Step::Purge(_) => self.cut(step).await,
+            Step::Purge(_) => self.purge(step).await,
             Step::Apply(upto) => self.apply(*upto).await,
             Step::Snapshot => self.snapshot().await,
             Step::Break(index) => {
@@ -123,15 +134,9 @@ impl<'a> Node<'a> {
         let change = self.change(step);
         let number = self.ledger.send(change.clone(), calls);
         let mut log = self.store().log.clone();
-        let waiting: Pin<Box<dyn Future<Output = Result<(), String>>>> = match change {
+        let waiting: Told = match change {
             Change::Vote(vote) => {
-                let mut saving: Pin<Box<dyn Future<Output = _>>> =
-                    Box::pin(async move { log.save_vote(&vote).await.map_err(text) });
-                // It is sent when it is first looked at.
-                match saving.as_mut().now_or_never() {
-                    Some(result) => Box::pin(std::future::ready(result)),
-                    None => saving,
-                }
+                begin(Box::pin(async move { log.save_vote(&vote).await.map_err(text) }))
             }
             Change::Append(entries) => {
                 let (done, flushed) = TypeConfig::oneshot();
@@ -139,9 +144,8 @@ impl<'a> Node<'a> {
                 Box::pin(async move { flushed.await.map_err(text)?.map_err(text) })
             }
             Change::Truncate(from) => {
-                let last = from.checked_sub(1).map(|index| self.log_id_at(index));
-                log.truncate_after(last).await.map_err(text)?;
-                Box::pin(std::future::ready(Ok(())))
+                let last = from.checked_sub(1).map(|index| self.world.log_id_at(index));
+                begin(Box::pin(async move { log.truncate_after(last).await.map_err(text) }))
             }
             Change::Purge(upto) => {
                 log.purge(upto).await.map_err(text)?;
@@ -149,10 +153,6 @@ impl<'a> Node<'a> {
             }
         };
         Ok((number, waiting))
-    }
-
-    fn log_id_at(&self, index: u64) -> LogId {
-        self.world.range(index, index + 1)[0].log_id
     }
 
     fn change(&self, step: &Step) -> Change {
@@ -163,7 +163,7 @@ impl<'a> Node<'a> {
                 Change::Append((*from..*to).map(|index| self.world.stray(index)).collect())
             }
             Step::Truncate(from) => Change::Truncate(*from),
-            Step::Purge(upto) => Change::Purge(self.log_id_at(*upto)),
+            Step::Purge(upto) => Change::Purge(self.world.log_id_at(*upto)),
             Step::Open
             | Step::Close
             | Step::Apply(_)
@@ -174,8 +174,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Truncates or purges. Nobody is told when that is on disk, so this waits until it is written.
-    async fn cut(&mut self, step: &Step) -> Result<(), String> {
+    /// Purges. Nobody is told when that is on disk, so this waits until it is written.
+    async fn purge(&mut self, step: &Step) -> Result<(), String> {
         let (calls, met) = (self.disk.calls(), self.disk.met());
         drop(self.send(step).await?);
         self.disk.wait_for_call_after(calls);
@@ -229,7 +229,7 @@ impl<'a> Node<'a> {
         installed.map_err(text)?;
         self.ledger.snapshot_installed(index, self.disk.calls());
         self.ledger.snapshot_made(index, self.disk.calls());
-        self.cut(&Step::Purge(index)).await
+        self.purge(&Step::Purge(index)).await
     }
 
     async fn together(&mut self, steps: &[Step]) -> Result<(), String> {
@@ -253,8 +253,8 @@ impl<'a> Node<'a> {
             if number == 0 {
                 self.disk.wait_at_gate();
             }
-            // Nobody is told of these.
-            if !matches!(step, Step::Truncate(_) | Step::Purge(_)) {
+            // Nobody is told of this.
+            if !matches!(step, Step::Purge(_)) {
                 sent.push(waiting);
             }
         }
@@ -301,7 +301,10 @@ pub(super) fn script(world: &World) -> Vec<Step> {
         Step::Open,
         Step::Snapshot,
         Step::Purge(10),
+        // Another leader has purged what this one would need, and does not agree with what it has.
+        Step::Stray(THIRD_TERM, far + 2),
         Step::Break(far),
+        Step::Truncate(19),
         Step::Install(far),
         Step::Append(far + 1, far + 3),
         Step::Apply(far + 2),

@@ -11,7 +11,7 @@ use super::super::{append, apply, open, random};
 use super::disk::Disk;
 use super::fs;
 use super::tree::Tree;
-use crate::raft::{Entry, EntryPayload, Membership, Payload, log_id};
+use crate::raft::{Entry, EntryPayload, LogId, Membership, Payload, log_id};
 use crate::store::codec;
 use crate::store::disk::Storage;
 
@@ -19,6 +19,9 @@ pub(super) const ENTRIES: u64 = 40;
 
 /// Entries of the second term begin here.
 pub(super) const SECOND_TERM: u64 = 8;
+
+/// Entries of the third term begin here.
+pub(super) const THIRD_TERM: u64 = 20;
 
 /// A snapshot on its way.
 pub(super) struct Parcel {
@@ -41,13 +44,14 @@ fn entries(seed: u64) -> Vec<Entry> {
     let entry = |(index, (time, commands)): (u64, &random::Batch)| {
         let payload = match index {
             3 => EntryPayload::Membership(Membership::new_with_defaults(vec![], [])),
-            SECOND_TERM => EntryPayload::Blank,
+            SECOND_TERM | THIRD_TERM => EntryPayload::Blank,
             _ => {
                 let bytes = codec::encode_payload(firstclaim_core::Timestamp(*time), commands);
                 EntryPayload::Normal(Payload(bytes.unwrap()))
             }
         };
-        Entry { log_id: log_id(if index < SECOND_TERM { 1 } else { 2 }, index), payload }
+        let term = 1 + u64::from(index >= SECOND_TERM) + u64::from(index >= THIRD_TERM);
+        Entry { log_id: log_id(term, index), payload }
     };
     (0..ENTRIES).zip(&batches).map(entry).collect()
 }
@@ -76,11 +80,16 @@ impl World {
         Self { seed, entries, hashes, parcels }
     }
 
-    /// An entry of a leader that was not obeyed.
+    /// An entry of a leader that was not obeyed: of the term before, and with what is the next one's.
     pub(super) fn stray(&self, index: u64) -> Entry {
         let at = usize::try_from(index).unwrap();
         let payload = self.entries[at + 1].payload.clone();
-        Entry { log_id: log_id(1, index), payload }
+        let term = if index < THIRD_TERM { 1 } else { 2 };
+        Entry { log_id: log_id(term, index), payload }
+    }
+
+    pub(super) fn log_id_at(&self, index: u64) -> LogId {
+        self.entries[usize::try_from(index).unwrap()].log_id
     }
 
     pub(super) fn range(&self, from: u64, to: u64) -> Vec<Entry> {
