@@ -11,10 +11,11 @@ use firstclaim_core::name::Labels;
 use firstclaim_core::outcome::Acquired;
 use firstclaim_core::record::{Disposition, Mode};
 use firstclaim_core::{
-    Answer, Command, EffectName, EffectUid, Millis, Outcome, RecordId, Refusal, Slot, Store as _,
-    Timestamp,
+    Answer, Command, EffectName, EffectUid, Millis, Outcome, Record, RecordId, Refusal, Slot,
+    Store as _, Timestamp,
 };
 use firstclaim_replica::{Fate, ProposeError, Replica};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::history::{Asked, History, Told, marker};
@@ -34,12 +35,17 @@ pub struct Caller {
 }
 
 /// Why there is no answer.
-enum Lost {
+enum Lost<T> {
     /// Nobody was there.
     NotSent,
     /// It may have been carried out.
     Unknown,
+    /// So it may have been, and the node has yet to say so: the caller no longer waits for it.
+    Late(JoinHandle<T>),
 }
+
+/// What a read saw: whether its node led, after which entry, at which store time, which record.
+type Seen = (bool, (u64, (Timestamp, Option<Record>)));
 
 /// How often a call is repeated.
 const TRIES: usize = 6;
@@ -54,7 +60,7 @@ impl Caller {
     }
 
     /// Has a node do something, unless it takes too long.
-    async fn ask<T, F>(&self, node: u64, f: impl FnOnce(Replica) -> F) -> Result<T, Lost>
+    async fn ask<T, F>(&self, node: u64, f: impl FnOnce(Replica) -> F) -> Result<T, Lost<T>>
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
@@ -65,13 +71,32 @@ impl Caller {
         };
         let most = self.chance().weighted(&[(5, 4_000), (3, 20_000)]);
         let patience = Duration::from_millis(self.chance().between(500, most));
-        let answer = timeout(patience, process.run(f(replica))).await;
-        let Ok(Ok(answer)) = answer else { return Err(Lost::Unknown) };
+        let mut answering = process.run(f(replica));
+        let Ok(answer) = timeout(patience, &mut answering).await else {
+            return Err(Lost::Late(answering));
+        };
+        let Ok(answer) = answer else { return Err(Lost::Unknown) };
         sleep(Duration::from_micros(self.chance().between(100, 4_000))).await;
         if self.chance().in_thousand(10) {
             return Err(Lost::Unknown);
         }
         Ok(answer)
+    }
+
+    /// Notes what a node says in the end, though nobody waits for it: it must be as true as if
+    /// somebody did.
+    fn overhear<T: Send + 'static>(
+        &self,
+        answering: JoinHandle<T>,
+        hear: impl FnOnce(&Self, T) + Send + 'static,
+    ) {
+        let caller = self.clone();
+        tokio::spawn(async move {
+            if let Ok(answer) = answering.await {
+                caller.cluster.reached().mark(Mark::Late);
+                hear(&caller, answer);
+            }
+        });
     }
 
     fn tell(&self, id: u64, told: Told) {
@@ -85,15 +110,41 @@ impl Caller {
         let commands = vec![command.clone(), marker(id)];
         let answer =
             self.ask(node, |replica| async move { replica.propose_at(commands).await }).await;
+        match answer {
+            Ok(answer) => self.hear(id, node, answer),
+            Err(Lost::NotSent) => {
+                self.tell(id, Told::NotProposed);
+                Proposed::Elsewhere(None)
+            }
+            Err(Lost::Unknown) => {
+                self.cluster.reached().mark(Mark::Unknown);
+                Proposed::Nothing
+            }
+            Err(Lost::Late(answering)) => {
+                self.overhear(answering, move |caller, answer| {
+                    caller.hear(id, node, answer);
+                });
+                Proposed::Nothing
+            }
+        }
+    }
+
+    /// Takes down what a node says of a proposal.
+    fn hear(
+        &self,
+        id: u64,
+        node: u64,
+        answer: Result<(u64, Vec<Outcome>), ProposeError>,
+    ) -> Proposed {
         let reached = self.cluster.reached();
         match answer {
-            Ok(Ok((index, outcomes))) => {
+            Ok((index, outcomes)) => {
                 let Some(outcome) = outcomes.into_iter().next() else { return Proposed::Nothing };
                 self.tell(id, Told::Decided { index, outcome: Box::new(outcome.clone()) });
                 self.cluster.trace().note("decided", id, index);
                 Proposed::Decided(outcome)
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 if matches!(error, ProposeError::LeadershipLost) {
                     reached.mark(Mark::Discarded);
                 }
@@ -108,14 +159,6 @@ impl Caller {
                 self.tell(id, Told::NotProposed);
                 let leader = self.cluster.running(node).and_then(|(_, replica)| replica.leader());
                 Proposed::Elsewhere(leader.map(|(leader, _)| leader))
-            }
-            Err(Lost::NotSent) => {
-                self.tell(id, Told::NotProposed);
-                Proposed::Elsewhere(None)
-            }
-            Err(Lost::Unknown) => {
-                reached.mark(Mark::Unknown);
-                Proposed::Nothing
             }
         }
     }
@@ -184,7 +227,19 @@ impl Caller {
                 Some((leads, read.ok()?))
             })
             .await;
-        let Ok(Some((leads, (index, (store_time, record))))) = read else { return };
+        match read {
+            Ok(Some(seen)) => self.hear_read(id, seen),
+            Err(Lost::Late(answering)) => self.overhear(answering, move |caller, read| {
+                if let Some(seen) = read {
+                    caller.hear_read(id, seen);
+                }
+            }),
+            Ok(None) | Err(Lost::NotSent | Lost::Unknown) => {}
+        }
+    }
+
+    /// Takes down what a linearizable read saw, and whether its node led.
+    fn hear_read(&self, id: u64, (leads, (index, (store_time, record))): Seen) {
         if !leads {
             self.cluster.reached().mark(Mark::StaleRead);
         }

@@ -54,6 +54,7 @@ marks! {
     UnknownApplied "a call with an unknown outcome turned out to be in the log"
     UnknownNeverApplied "a call with an unknown outcome turned out not to be in the log"
     NotProposed "a call was told that it was not proposed"
+    Late "an answer came when nobody waited for it any more"
     Discarded "a leader lost an entry that it had taken on"
     NoQuorum "a leader without a majority took nothing on"
     LocalReplay "a duplicate was answered from a node's own state"

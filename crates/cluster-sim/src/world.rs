@@ -276,8 +276,6 @@ impl Cluster {
         };
         self.shared.trace.tell(|| format!("start {node}"));
         self.check_log(node, &disk);
-        // What it purges from now on, it has applied before.
-        self.told_mut().taken.insert(node, Taken { installs: 0, upto: disk.purged() });
         let config = self.config(node, disk);
         let opened = process.run(Replica::open(config, clock, Faults::none())).await;
         if process.has_ended() {
@@ -308,6 +306,10 @@ impl Cluster {
             of.ended().await;
             cluster.ended_itself(node, &of).await;
         });
+        // What it had applied before, it has told of before. Its log may still hold what a snapshot has
+        // overruled since, for the power can fail between the two.
+        let upto = replica.status().applied_index;
+        self.told_mut().taken.insert(node, Taken { installs: 0, upto });
         if let Some(machine) = self.nodes().get_mut(&node)
             && let Some((running, slot)) = &mut machine.running
             && !running.has_ended()

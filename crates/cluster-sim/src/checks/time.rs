@@ -1,11 +1,15 @@
-//! V6, V7, V8: where the clocks are as close as the contract asks for, store time does not stand still
-//! while one leader stamps, and is never ahead of true time by more than they are. What a lease or a
-//! retention decides, it decides by store time, and the model checks that.
+//! V6, V7, V8: whatever the wall clocks do, store time moves on from where it was when a leader was
+//! elected, as fast as that leader's time passes. Where they are as close as the contract asks for, it
+//! does not stand still while one leader stamps, and is never ahead of true time by more than they are.
+//! What a lease or a retention decides, it decides by store time, and the model checks that.
 //!
 //! A leader whose clock ran ahead and is set back may let store time stand still until it is right
 //! again: that is safe, and allowed.
 
 use std::collections::BTreeMap;
+
+use firstclaim_core::Timestamp;
+use firstclaim_replica::simulated::LoggedPayload;
 
 use crate::clock::START;
 use crate::history::{Call, Told};
@@ -16,60 +20,139 @@ const SLACK: u64 = 500;
 const ROUNDING: u64 = 2_000;
 
 pub(super) fn check(evidence: &Evidence) -> Vec<String> {
-    if !evidence.swarm.clocks_hold() {
-        return Vec::new();
+    let decided = decided(evidence);
+    let mut faults = moves_on(evidence, &decided);
+    if evidence.swarm.clocks_hold() {
+        faults.extend(stands_still(&decided));
+        faults.extend(ahead_of_all(&decided, evidence.swarm.offset_max));
     }
+    faults.truncate(5);
+    faults
+}
+
+/// A call that the log has decided.
+#[derive(Clone, Copy)]
+struct Decided<'a> {
+    call: &'a Call,
+    /// The term of its entry.
+    term: u64,
+    /// Its store time, in microseconds since the start; below zero while a clock is behind.
+    time: i64,
+}
+
+fn since_start(time: Timestamp) -> i64 {
+    (time.0.cast_signed() - START.cast_signed()) * 1_000
+}
+
+/// The calls that the log has decided, in the order in which they began.
+fn decided(evidence: &Evidence) -> Vec<Decided<'_>> {
     let terms: BTreeMap<u64, u64> =
         evidence.log.iter().map(|entry| (entry.index, entry.term)).collect();
-    // In microseconds since the start; before it while a clock is behind.
-    let decided = |call: &Call| match &call.told {
-        Told::Decided { index, outcome } => {
-            let since = outcome.store_time.0.cast_signed() - START.cast_signed();
-            Some((*terms.get(index)?, since * 1_000))
+    let mut decided: Vec<Decided<'_>> = evidence
+        .calls
+        .iter()
+        .filter_map(|call| {
+            let Told::Decided { index, outcome } = &call.told else { return None };
+            let time = since_start(outcome.store_time);
+            Some(Decided { call, term: *terms.get(index)?, time })
+        })
+        .collect();
+    decided.sort_by_key(|it| it.call.invoked);
+    decided
+}
+
+/// In each term store time moves on from where the terms before have left it. A leader counts from its
+/// first stamp at the latest, and knows of the terms before once it has applied an entry of its own.
+fn moves_on(evidence: &Evidence, decided: &[Decided<'_>]) -> Vec<String> {
+    let mut now = i64::MIN;
+    let mut before: BTreeMap<u64, i64> = BTreeMap::new();
+    for entry in &evidence.log {
+        before.entry(entry.term).or_insert(now);
+        if let LoggedPayload::Commands(time, _) = &entry.payload {
+            now = now.max(since_start(*time));
         }
-        Told::Unknown | Told::NotProposed | Told::Local(_) | Told::Read { .. } => None,
-    };
-    let mut begun: Vec<&Call> =
-        evidence.calls.iter().filter(|call| decided(call).is_some()).collect();
-    let mut ended = begun.clone();
-    begun.sort_by_key(|call| call.invoked);
-    ended.sort_by_key(|call| call.returned);
+    }
+    // By term: the first call that was over.
+    let mut first: BTreeMap<u64, &Call> = BTreeMap::new();
+    for it in decided {
+        let known = first.entry(it.term).or_insert(it.call);
+        if it.call.returned < known.returned {
+            *known = it.call;
+        }
+    }
+    let mut faults = Vec::new();
+    for it in decided {
+        let (Some(start), Some(first)) = (before.get(&it.term), first.get(&it.term)) else {
+            continue;
+        };
+        if it.call.invoked < first.returned || *start == i64::MIN {
+            continue;
+        }
+        let since = it.call.invoked_at - first.returned_at;
+        let least = start + least_passed(since);
+        if it.time < least {
+            faults.push(format!(
+                "time (V8): in term {} store time did not move on: call {} began {since} us after \
+                 call {} had ended, and store time came {} us too short",
+                it.term,
+                it.call.id,
+                first.id,
+                least - it.time
+            ));
+        }
+    }
+    faults
+}
+
+/// How much a clock must have moved on while so many microseconds passed, both less what is lost in rounding.
+fn least_passed(micros: u64) -> i64 {
+    micros.cast_signed() - (ROUNDING + micros / 1_000_000 * SLACK).cast_signed()
+}
+
+/// While one leader stamps, store time moves on from each call to the next.
+fn stands_still(decided: &[Decided<'_>]) -> Vec<String> {
+    let mut ended = decided.to_vec();
+    ended.sort_by_key(|it| it.call.returned);
     let mut before = ended.into_iter().peekable();
     // By term: the call that store time was furthest ahead of true time at, once it was over.
     let mut ahead: BTreeMap<u64, (i64, &Call)> = BTreeMap::new();
     let mut faults = Vec::new();
-    for call in begun {
-        while let Some(done) = before.next_if(|done| done.returned < call.invoked) {
-            let Some((term, time)) = decided(done) else { continue };
-            let by = time - done.returned_at.cast_signed();
-            let known = ahead.entry(term).or_insert((by, done));
+    for it in decided {
+        while let Some(done) = before.next_if(|done| done.call.returned < it.call.invoked) {
+            let by = done.time - done.call.returned_at.cast_signed();
+            let known = ahead.entry(done.term).or_insert((by, done.call));
             if by > known.0 {
-                *known = (by, done);
+                *known = (by, done.call);
             }
         }
-        let Some((term, time)) = decided(call) else { continue };
-        if let Some((by, earlier)) = ahead.get(&term) {
-            let since = call.invoked_at - earlier.returned_at;
-            let slack = ROUNDING + since / 1_000_000 * SLACK;
-            if time + slack.cast_signed() < call.invoked_at.cast_signed() + by {
-                faults.push(format!(
-                    "time (V8): in term {term} store time stood still: call {} began {since} us \
-                     after call {} had ended, and store time came {} us too short",
-                    call.id,
-                    earlier.id,
-                    call.invoked_at.cast_signed() + by - time
-                ));
-            }
-        }
-        let most = (call.returned_at + evidence.swarm.offset_max * 1_000 + 50_000).cast_signed();
-        if time > most {
+        let Some((by, earlier)) = ahead.get(&it.term) else { continue };
+        let since = it.call.invoked_at - earlier.returned_at;
+        let least = earlier.returned_at.cast_signed() + by + least_passed(since);
+        if it.time < least {
             faults.push(format!(
-                "time (V7): call {} was decided at a store time {} us ahead of all clocks",
-                call.id,
-                time - most
+                "time (V8): in term {} store time stood still: call {} began {since} us after call \
+                 {} had ended, and store time came {} us too short",
+                it.term,
+                it.call.id,
+                earlier.id,
+                least - it.time
             ));
         }
     }
-    faults.truncate(5);
     faults
+}
+
+/// Store time is not ahead of true time by more than the clocks are.
+fn ahead_of_all(decided: &[Decided<'_>], offset_max: u64) -> Vec<String> {
+    let ahead = decided.iter().filter_map(|it| {
+        let most = (it.call.returned_at + offset_max * 1_000 + 50_000).cast_signed();
+        (it.time > most).then(|| {
+            format!(
+                "time (V7): call {} was decided at a store time {} us ahead of all clocks",
+                it.call.id,
+                it.time - most
+            )
+        })
+    });
+    ahead.collect()
 }

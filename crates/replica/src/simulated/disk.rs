@@ -195,13 +195,6 @@ impl MemoryDisk {
         entries.map(|(index, bytes)| (*index, bytes.clone())).collect()
     }
 
-    /// The last index that was purged from this log.
-    #[must_use]
-    pub fn purged(&self) -> Option<u64> {
-        let state = self.log.state.read().unwrap_or_else(PoisonError::into_inner);
-        purged(&state.live)
-    }
-
     /// The entries that this log holds, as it keeps them.
     #[must_use]
     pub fn held(&self) -> Vec<(u64, Vec<u8>)> {
