@@ -11,15 +11,20 @@ use firstclaim_core::planted::{self, Planted};
 
 const SEEDS: u64 = 12;
 
+/// Seeds that once accused the replica of what it had not done.
+const ONCE_ACCUSED: [u64; 2] = [139, 10_367];
+
 /// A planted bug is in for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
 fn nothing_breaks() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let from = number("FIRSTCLAIM_SEED").unwrap_or(1);
+    let chosen = number("FIRSTCLAIM_SEED");
+    let from = chosen.unwrap_or(1);
     let seeds = number("FIRSTCLAIM_SEEDS").unwrap_or(SEEDS);
-    for seed in from..from + seeds {
+    let known = ONCE_ACCUSED.into_iter().filter(|_| chosen.is_none());
+    for seed in (from..from + seeds).chain(known) {
         let report = run::run(seed, false);
         assert!(
             report.faults.is_empty(),
