@@ -11,8 +11,8 @@ use firstclaim_core::name::Labels;
 use firstclaim_core::outcome::Acquired;
 use firstclaim_core::record::{Disposition, Mode};
 use firstclaim_core::{
-    Answer, Command, EffectName, EffectUid, Millis, Outcome, Record, RecordId, Refusal, Slot,
-    Store as _, Timestamp,
+    Answer, Command, EffectName, EffectUid, Millis, Outcome, RecordId, Refusal, Slot, Store as _,
+    Timestamp,
 };
 use firstclaim_replica::{Fate, ProposeError, Replica};
 use tokio::task::JoinHandle;
@@ -43,9 +43,6 @@ enum Lost<T> {
     /// So it may have been, and the node has yet to say so: the caller no longer waits for it.
     Late(JoinHandle<T>),
 }
-
-/// What a read saw: whether its node led, after which entry, at which store time, which record.
-type Seen = (bool, (u64, (Timestamp, Option<Record>)));
 
 /// How often a call is repeated.
 const TRIES: usize = 6;
@@ -224,26 +221,26 @@ impl Caller {
                     let clock = state.cluster()?.clock;
                     Ok((now, record.filter(|record| record.logical(&clock).is_some())))
                 });
-                Some((leads, read.ok()?))
+                let (index, (store_time, record)) = read.ok()?;
+                Some((leads, Told::Read { index, store_time, record: record.map(Box::new) }))
             })
             .await;
         match read {
-            Ok(Some(seen)) => self.hear_read(id, seen),
-            Err(Lost::Late(answering)) => self.overhear(answering, move |caller, read| {
-                if let Some(seen) = read {
-                    caller.hear_read(id, seen);
-                }
-            }),
-            Ok(None) | Err(Lost::NotSent | Lost::Unknown) => {}
+            Ok(read) => self.hear_read(id, read),
+            Err(Lost::Late(answering)) => {
+                self.overhear(answering, move |caller, read| caller.hear_read(id, read));
+            }
+            Err(Lost::NotSent | Lost::Unknown) => {}
         }
     }
 
-    /// Takes down what a linearizable read saw, and whether its node led.
-    fn hear_read(&self, id: u64, (leads, (index, (store_time, record))): Seen) {
+    /// Takes down what a linearizable read saw, if it saw anything, and whether its node led.
+    fn hear_read(&self, id: u64, read: Option<(bool, Told)>) {
+        let Some((leads, told)) = read else { return };
         if !leads {
             self.cluster.reached().mark(Mark::StaleRead);
         }
-        self.tell(id, Told::Read { index, store_time, record: record.map(Box::new) });
+        self.tell(id, told);
     }
 
     /// Waits until the tenant and its namespaces are there.

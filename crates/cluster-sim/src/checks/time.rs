@@ -40,6 +40,13 @@ struct Decided<'a> {
     time: i64,
 }
 
+impl Decided<'_> {
+    /// How far its store time is ahead of true time, at its end.
+    fn ahead(&self) -> i64 {
+        self.time - self.call.returned_at.cast_signed()
+    }
+}
+
 fn since_start(time: Timestamp) -> i64 {
     (time.0.cast_signed() - START.cast_signed()) * 1_000
 }
@@ -64,12 +71,12 @@ fn decided(evidence: &Evidence) -> Vec<Decided<'_>> {
 /// In each term store time moves on from where the terms before have left it. A leader counts from its
 /// first stamp at the latest, and knows of the terms before once it has applied an entry of its own.
 fn moves_on(evidence: &Evidence, decided: &[Decided<'_>]) -> Vec<String> {
-    let mut now = i64::MIN;
-    let mut before: BTreeMap<u64, i64> = BTreeMap::new();
+    let mut now: Option<i64> = None;
+    let mut before: BTreeMap<u64, Option<i64>> = BTreeMap::new();
     for entry in &evidence.log {
         before.entry(entry.term).or_insert(now);
         if let LoggedPayload::Commands(time, _) = &entry.payload {
-            now = now.max(since_start(*time));
+            now = now.max(Some(since_start(*time)));
         }
     }
     // By term: the first call that was over.
@@ -80,33 +87,32 @@ fn moves_on(evidence: &Evidence, decided: &[Decided<'_>]) -> Vec<String> {
             *known = it.call;
         }
     }
-    let mut faults = Vec::new();
-    for it in decided {
-        let (Some(start), Some(first)) = (before.get(&it.term), first.get(&it.term)) else {
-            continue;
-        };
-        if it.call.invoked < first.returned || *start == i64::MIN {
-            continue;
+    let late = decided.iter().filter_map(|it| {
+        let (start, first) = ((*before.get(&it.term)?)?, first.get(&it.term)?);
+        if it.call.invoked < first.returned {
+            return None;
         }
-        let since = it.call.invoked_at - first.returned_at;
-        let least = start + least_passed(since);
-        if it.time < least {
-            faults.push(format!(
-                "time (V8): in term {} store time did not move on: call {} began {since} us after \
-                 call {} had ended, and store time came {} us too short",
-                it.term,
-                it.call.id,
-                first.id,
-                least - it.time
-            ));
-        }
-    }
-    faults
+        too_short(it, start, first, "did not move on")
+    });
+    late.collect()
 }
 
-/// How much a clock must have moved on while so many microseconds passed, both less what is lost in rounding.
-fn least_passed(micros: u64) -> i64 {
-    micros.cast_signed() - (ROUNDING + micros / 1_000_000 * SLACK).cast_signed()
+/// What is wrong if store time has not moved on from a reading by what has passed since a call had ended,
+/// less what a slow clock and rounding take.
+fn too_short(it: &Decided<'_>, reading: i64, ended: &Call, what: &str) -> Option<String> {
+    let since = it.call.invoked_at - ended.returned_at;
+    let slack = ROUNDING + since / 1_000_000 * SLACK;
+    let least = reading + since.cast_signed() - slack.cast_signed();
+    (it.time < least).then(|| {
+        format!(
+            "time (V8): in term {} store time {what}: call {} began {since} us after call {} had \
+             ended, and store time came {} us too short",
+            it.term,
+            it.call.id,
+            ended.id,
+            least - it.time
+        )
+    })
 }
 
 /// While one leader stamps, store time moves on from each call to the next.
@@ -115,28 +121,17 @@ fn stands_still(decided: &[Decided<'_>]) -> Vec<String> {
     ended.sort_by_key(|it| it.call.returned);
     let mut before = ended.into_iter().peekable();
     // By term: the call that store time was furthest ahead of true time at, once it was over.
-    let mut ahead: BTreeMap<u64, (i64, &Call)> = BTreeMap::new();
+    let mut furthest: BTreeMap<u64, Decided<'_>> = BTreeMap::new();
     let mut faults = Vec::new();
     for it in decided {
         while let Some(done) = before.next_if(|done| done.call.returned < it.call.invoked) {
-            let by = done.time - done.call.returned_at.cast_signed();
-            let known = ahead.entry(done.term).or_insert((by, done.call));
-            if by > known.0 {
-                *known = (by, done.call);
+            let known = furthest.entry(done.term).or_insert(done);
+            if done.ahead() > known.ahead() {
+                *known = done;
             }
         }
-        let Some((by, earlier)) = ahead.get(&it.term) else { continue };
-        let since = it.call.invoked_at - earlier.returned_at;
-        let least = earlier.returned_at.cast_signed() + by + least_passed(since);
-        if it.time < least {
-            faults.push(format!(
-                "time (V8): in term {} store time stood still: call {} began {since} us after call \
-                 {} had ended, and store time came {} us too short",
-                it.term,
-                it.call.id,
-                earlier.id,
-                least - it.time
-            ));
+        if let Some(earlier) = furthest.get(&it.term) {
+            faults.extend(too_short(it, earlier.time, earlier.call, "stood still"));
         }
     }
     faults

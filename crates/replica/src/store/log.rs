@@ -243,6 +243,13 @@ impl LogStore {
     fn send(&self, op: Op) -> io::Result<()> {
         self.writer.send(op)
     }
+
+    /// Comes back once what is sent is on disk.
+    async fn send_and_wait(&self, op: impl FnOnce(oneshot::Sender<()>) -> Op) -> io::Result<()> {
+        let (done, written) = oneshot::channel();
+        self.send(op(done))?;
+        written.await.map_err(io::Error::other)
+    }
 }
 
 impl Debug for LogStore {
@@ -277,9 +284,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
-        let (done, written) = oneshot::channel();
-        self.send(Op::Vote { vote: *vote, done })?;
-        written.await.map_err(io::Error::other)?;
+        self.send_and_wait(|done| Op::Vote { vote: *vote, done }).await?;
         self.shared.state().vote = Some(*vote);
         Ok(())
     }
@@ -322,9 +327,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             state.first = state.first.filter(|first| *first < from);
             state.last = last.max(state.purged);
         }
-        let (done, written) = oneshot::channel();
-        self.send(Op::Truncate { from, done })?;
-        written.await.map_err(io::Error::other)
+        self.send_and_wait(|done| Op::Truncate { from, done }).await
     }
 
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {

@@ -112,7 +112,7 @@ fn check_state(node: &mut Node<'_>, log: &Log, before: Before) -> Verdict {
         format!("the log is purged up to {purged:?}, and the state has come only to {applied:?}")
     })?;
     // What a snapshot has left behind in the log, openraft takes away only below its end.
-    let applied = applied.map(|index| world.log_id_at(index));
+    let applied = applied.map(|index| world.entry(index).log_id);
     let last = log.last();
     ensure(last >= applied || last.map(|id| id.index) < applied.map(|id| id.index), || {
         format!("the log ends with {last:?}, and the state is that of {applied:?}")
@@ -160,10 +160,7 @@ async fn finish(node: &mut Node<'_>, log: &Log) -> Verdict {
     let applied = node.store().machine.progress().borrow().applied_index;
     let last = log.last().map(|id| id.index);
     let mut steps = vec![Step::Vote(9)];
-    let wrong = log
-        .entries
-        .iter()
-        .find(|(index, entry)| node.world.range(**index, **index + 1)[0] != **entry);
+    let wrong = log.entries.iter().find(|(index, entry)| node.world.entry(**index) != *entry);
     let mut next = last.map_or(0, |index| index + 1);
     if let Some((index, _)) = wrong {
         steps.push(Step::Truncate(*index));

@@ -144,7 +144,7 @@ impl<'a> Node<'a> {
                 Box::pin(async move { flushed.await.map_err(text)?.map_err(text) })
             }
             Change::Truncate(from) => {
-                let last = from.checked_sub(1).map(|index| self.world.log_id_at(index));
+                let last = from.checked_sub(1).map(|index| self.world.entry(index).log_id);
                 begin(Box::pin(async move { log.truncate_after(last).await.map_err(text) }))
             }
             Change::Purge(upto) => {
@@ -163,7 +163,7 @@ impl<'a> Node<'a> {
                 Change::Append((*from..*to).map(|index| self.world.stray(index)).collect())
             }
             Step::Truncate(from) => Change::Truncate(*from),
-            Step::Purge(upto) => Change::Purge(self.world.log_id_at(*upto)),
+            Step::Purge(upto) => Change::Purge(self.world.entry(*upto).log_id),
             Step::Open
             | Step::Close
             | Step::Apply(_)

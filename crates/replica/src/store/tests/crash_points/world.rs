@@ -11,7 +11,7 @@ use super::super::{append, apply, open, random};
 use super::disk::Disk;
 use super::fs;
 use super::tree::Tree;
-use crate::raft::{Entry, EntryPayload, LogId, Membership, Payload, log_id};
+use crate::raft::{Entry, EntryPayload, Membership, Payload, log_id};
 use crate::store::codec;
 use crate::store::disk::Storage;
 
@@ -39,6 +39,10 @@ pub(super) struct World {
     pub(super) parcels: BTreeMap<u64, Parcel>,
 }
 
+fn term(index: u64) -> u64 {
+    1 + u64::from(index >= SECOND_TERM) + u64::from(index >= THIRD_TERM)
+}
+
 fn entries(seed: u64) -> Vec<Entry> {
     let batches = random::entries(seed);
     let entry = |(index, (time, commands)): (u64, &random::Batch)| {
@@ -50,8 +54,7 @@ fn entries(seed: u64) -> Vec<Entry> {
                 EntryPayload::Normal(Payload(bytes.unwrap()))
             }
         };
-        let term = 1 + u64::from(index >= SECOND_TERM) + u64::from(index >= THIRD_TERM);
-        Entry { log_id: log_id(term, index), payload }
+        Entry { log_id: log_id(term(index), index), payload }
     };
     (0..ENTRIES).zip(&batches).map(entry).collect()
 }
@@ -82,14 +85,12 @@ impl World {
 
     /// An entry of a leader that was not obeyed: of the term before, and with what is the next one's.
     pub(super) fn stray(&self, index: u64) -> Entry {
-        let at = usize::try_from(index).unwrap();
-        let payload = self.entries[at + 1].payload.clone();
-        let term = if index < THIRD_TERM { 1 } else { 2 };
-        Entry { log_id: log_id(term, index), payload }
+        let payload = self.entry(index + 1).payload.clone();
+        Entry { log_id: log_id(term(index) - 1, index), payload }
     }
 
-    pub(super) fn log_id_at(&self, index: u64) -> LogId {
-        self.entries[usize::try_from(index).unwrap()].log_id
+    pub(super) fn entry(&self, index: u64) -> &Entry {
+        &self.entries[usize::try_from(index).unwrap()]
     }
 
     pub(super) fn range(&self, from: u64, to: u64) -> Vec<Entry> {
